@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of two blocks of a cluster can do wrong: «what the wrong one says¦what its twin says», or what nothing
-// mends. The fault is at the `// planted` line; `// other` is the line that a barrier must order it with.
+// What kernels of two blocks of a cluster can do wrong: «what the wrong one says¦what its twin says», or
+// what nothing mends. The fault is at the `// planted` line; `// other` is the line that a barrier must
+// order it with.
 
 //:: FRAME
 extern "C" __global__ void __cluster_dims__(2, 1, 1) k(float *out) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// Kernels with one bug each, in the `// planted` line: its kind, where it is told, words of it, how many arrays of
-// floats the kernel gets, and how it is launched.
+// Kernels with one bug each, in the `// planted` line: its kind, where it is told, words of it, how many
+// arrays of floats the kernel gets, and how it is launched.
 
 //:: a load behind the array
 //: kind = "OUT_OF_BOUNDS"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations made of a plain load and a compare-and-swap. `word` points to a total to which each thread adds
-// its `value`, of which `dtype` is the type in NumPy's words.
+// Atomic operations made of a plain load and a compare-and-swap. `word` points to a total to which each
+// thread adds its `value`, of which `dtype` is the type in NumPy's words.
 
 //:: FUNCTION
 __device__ __noinline__ void add(int *word, int value) {

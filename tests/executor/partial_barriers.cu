@@ -22,7 +22,10 @@ BODY
     tile[t] = t; sync(1 + warp / 2, 64); «__syncwarp¦__syncthreads»(); out[t] = tile[t ^ 64];
 
 //:: warps outside do not wait
-    tile[t] = t; if (warp < 2) «sync(1, 64); out[t] = tile[127 - t¦{ sync(1, 64); out[t] = tile[t ^ 32]; } else out[t] = tile[t»];
+    tile[t] = t;
+    «if (warp < 2) sync(1, 64);
+    out[t] = tile[127 - t];¦if (warp < 2) { sync(1, 64); out[t] = tile[t ^ 32]; }
+    else out[t] = tile[t];»
 
 //:: order is passed on
     if (warp == 0) tile[t] = t;

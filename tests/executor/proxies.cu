@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// Fences between threads and the copy engine: «what makes it wrong¦what makes it right». The wrong one is told at the
-// bulk store, of thread 0 and byte 0, for want of a fence, unless a kernel says otherwise; the right one leaves 0 to
-// 255, or twice that.
+// Fences between threads and the copy engine: «what makes it wrong¦what makes it right». The wrong one is
+// told at the bulk store, of thread 0 and byte 0, for want of a fence, unless a kernel says otherwise; the
+// right one leaves 0 to 255, or twice that.
 
 //:: FRAME
 //: kind = "PROXY"

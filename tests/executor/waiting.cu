@@ -105,8 +105,8 @@ extern "C" __global__ void k(const float *in, int *lock, volatile float *out) {
 }
 
 //:: STREAM
-//: # Tiles of 64 sums over 32 numbers each, dealt out evenly. A tile that two blocks share is begun by one, which
-//: # says so by a flag, and ended by the next, which adds; a block does last what it may have to wait for.
+//: # Tiles of 64 sums over 32 numbers each, dealt out evenly. A tile that two blocks share is begun by one,
+//: # which says so by a flag, and ended by the next, which adds; a block does last what it may have to wait for.
 //: FIRST = "STORES"
 //: SECOND = "SIGNAL"
 //: WRITTEN = "true"
@@ -175,7 +175,7 @@ SECOND
 //: WRITTEN = "tile != 30"
 
 //:: copy engine
-//: # The copy engine brings each block its row, and adds it to one that all share, in the order of the blocks.
+//: # The copy engine brings each block its row, and adds it to one of all, in the order of the blocks.
 //: bulk = true
 extern "C" __global__ void k(const float *in, volatile int *flags, float *out) {
     __shared__ alignas(128) float row[64];

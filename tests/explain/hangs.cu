@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that hang, each with a right twin: «what hangs¦what does not». `words` are said of it; `@n` in them is the
-// line that ends in `// n`.
+// Kernels that hang, each with a right twin: «what hangs¦what does not». `words` are said of it; `@n` in
+// them is the line that ends in `// n`.
 
 //:: FRAME
 //: CLUSTER = ""

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 // Kernels whose outputs depend on which warp or block comes first, their twins, and right ones like them.
-// Where a kernel and its twin differ, a body has «what depends on the order¦what its twin says»; comments mark
-// the lines that decide. All take n ints `x`, write n ints `y`, and have n ints `v` of their own.
+// Where a kernel and its twin differ, a body has «what depends on the order¦what its twin says»; comments
+// mark the lines that decide. All take n ints `x`, write n ints `y`, and have n ints `v` of their own.
 
 //:: FRAME
 //: n = 128

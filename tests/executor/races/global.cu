@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// Races on global memory. «racy¦right» is where a kernel and its racy twin differ; `// meets` marks the lines
-// whose accesses meet.
+// Races on global memory. «racy¦right» is where a kernel and its racy twin differ; `// meets` marks the
+// lines whose accesses meet.
 
 //:: TICKET
 __device__ unsigned tickets;
