@@ -74,7 +74,7 @@ from gpuprof.executor.memory.accesses import Listener
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
-from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
+from gpuprof.executor.memory.texture_objects import bind_texels
 from gpuprof.executor.observers.open_meetings import AccessPair
 from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
@@ -116,8 +116,7 @@ __all__ = [
     "UnwrittenRead",
     "ValueNeeded",
     "Witness",
-    "bind_surface",
-    "bind_texture",
+    "bind_texels",
     "callers",
     "choose_blocks",
     "combined",

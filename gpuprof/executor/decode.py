@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
-import gc
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -281,12 +279,11 @@ def load_program(
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    with _without_collector():
-        module = _module(ptx)
-        if entry not in module.functions:
-            raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-        function = inline_calls(module.functions[entry], module)
-        return _Decoder(module, function, observer, with_slice).program(ptx)
+    module = _module(ptx)
+    if entry not in module.functions:
+        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+    function = inline_calls(module.functions[entry], module)
+    return _Decoder(ptx, module, function, observer, with_slice).program()
 
 
 def flow_of(program: Program) -> list[BasicBlock]:
@@ -301,18 +298,6 @@ def _flow(function: Function) -> list[BasicBlock]:
     return basic_blocks(in_lone_blocks(body) if alone else body)
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Decoding makes very many objects that all stay: looking for garbage would take a third of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 @lru_cache(maxsize=1)
 def _module(ptx: str) -> Module:
     """Return what a text defines, as ptxas rounds it; its kernels are often asked for one after the other."""
@@ -324,7 +309,7 @@ def _module(ptx: str) -> Module:
 
 class _Decoder:
     def __init__(
-        self, module: Module, function: Function, observer: StepObserver | None, with_slice: bool
+        self, text: str, module: Module, function: Function, observer: StepObserver | None, with_slice: bool
     ) -> None:
         self.function = function
         self.with_slice = with_slice
@@ -336,7 +321,6 @@ class _Decoder:
             self.shared = self.shared.behind(self.reserved_bytes)
         shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
         self.offsets = dict(self.shared.offsets)
-        self.architecture = module.architecture
         start = shared_start(module.architecture) - self.reserved_bytes
         self.unmet_alignments = {
             v.name: (v.align, start + self.offsets[v.name])
@@ -346,11 +330,19 @@ class _Decoder:
         local, self.local_bytes = laid_out([v for v in function.variables if v.space == "local"])
         self.offsets.update(local)
         placed, _ = laid_out(function.params)
-        self.parameters = [(v, placed[v.name]) for v in function.params]
-        self.variables = [v for v in module.variables if v.space in ("global", "const")]
+        variables = [v for v in module.variables if v.space in ("global", "const")]
         # The first starts the space, as on a card; gaps between them show accesses that leave their array.
-        constants = [v for v in self.variables if v.space == "const"]
-        self.constants, _ = laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)
+        constants = [v for v in variables if v.space == "const"]
+        self.interface = Interface(
+            module=text,
+            entry=function.name,
+            parameters=[(v, placed[v.name]) for v in function.params],
+            variables=variables,
+            constants=laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)[0],
+            functions=CallGraph(module).addresses,
+            limits=function.limits,
+            architecture=module.architecture,
+        )
         flow = _flow(function)
         # What is merged below still stands where it stood.
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
@@ -361,9 +353,8 @@ class _Decoder:
         }
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
-        self.functions = CallGraph(module).addresses
-        addresses |= self.functions
-        known = {v.name for v in self.variables} | set(placed)
+        addresses |= self.interface.functions
+        known = {v.name for v in variables} | set(placed)
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
         items = [item for block in flow for item in block.items]
         idle = idle_loads(items, _PURE)
@@ -372,8 +363,8 @@ class _Decoder:
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow
 
-    def program(self, text: str) -> Program:
-        """Decode every block of a kernel of this PTX text."""
+    def program(self) -> Program:
+        """Decode every block of the kernel."""
         coder = self.coder
         blocks = [self._block(block) for block in self.flow]
         # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
@@ -385,7 +376,7 @@ class _Decoder:
         own = OwnMemory(
             self.shared,
             coder.shared_granule,
-            shared_start(self.architecture),
+            shared_start(self.interface.architecture),
             self.local_bytes,
             self.reserved_bytes,
             self.unmet_alignments,
@@ -404,16 +395,7 @@ class _Decoder:
             sites=coder.sites,
             own=own,
             means=means,
-            interface=Interface(
-                module=text,
-                entry=self.function.name,
-                parameters=self.parameters,
-                variables=self.variables,
-                constants=self.constants,
-                functions=self.functions,
-                limits=self.function.limits,
-                architecture=self.architecture,
-            ),
+            interface=self.interface,
             listing=PtxListing(self.places, loops_of(self.flow), only_waiting(self.flow)),
             uncounted=frozenset(coder.uncounted),
             clocks=frozenset(coder.clocks),

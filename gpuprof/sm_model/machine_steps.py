@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from gpuprof.devices.card_constants import CardConstants
@@ -127,15 +128,11 @@ def _step_of(
         sets=word.sets,
         frees=word.frees,
     )
-    asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
-    step.passes, step.sectors, step.distant = asked.passes, asked.sectors, asked.distant
-    step.missing, step.sharers, step.late = asked.missing, asked.sharers, asked.late
+    step.asked = asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
     missed = asked.sectors * asked.sharers / (asked.missing or 1.0)
     step.lines = max(1.0, missed * asked.spread)
-    step.writers, step.own, step.again = asked.writers, asked.own, asked.again
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
     step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
-    step.brought = asked.brought
     if one.name == "UCGABAR_WAIT":
         step.stall = values["cluster_barrier_cycles"]
     if step.kind == StepKind.BULK:
@@ -149,7 +146,7 @@ def _step_of(
                 step.latency = values["shfl_latency_cycles"]
         case StepKind.STORE:
             if one.name == "STL":  # L1 hands on what is stored
-                step.sectors = _LANE_SECTORS * wide
+                step.asked = replace(asked, sectors=_LANE_SECTORS * wide)
             late = one.name in _ATOMIC
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:

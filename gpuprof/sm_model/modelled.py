@@ -331,9 +331,9 @@ def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmS
         for step in block:
             stored = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
             each = writes if stored else rates.l2_cycles
-            of["data"] += count * step.passes
-            of["l2"] += count * step.sectors * step.effort * each
-            of["dram"] += count * step.sectors * step.distant * rates.dram_cycles
+            of["data"] += count * step.asked.passes
+            of["l2"] += count * step.asked.sectors * step.effort * each
+            of["dram"] += count * step.asked.sectors * step.asked.distant * rates.dram_cycles
     return max(of.values(), default=0.0)
 
 
@@ -401,9 +401,11 @@ def _fed(
         or any(step.kind == StepKind.BULK for number in working for step in steps[number])
     ):
         raise NotModelled("Some of its warps work for others in a way that is not modelled.")
-    sectors = sum(count * step.sectors for count, step in copies) / begun
+    sectors = sum(count * step.asked.sectors for count, step in copies) / begun
     ahead = int(launch.shared_bytes / max(1.0, SECTOR_BYTES * sectors * begun / waits))
-    return Fed(replace(copies[0][1], sectors=sectors), max(1, ahead)), begun / waits, own, warps
+    one = copies[0][1]
+    fed = replace(one, asked=replace(one.asked, sectors=sectors))
+    return Fed(fed, max(1, ahead)), begun / waits, own, warps
 
 
 def _hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from math import ceil, floor, log1p
 from random import Random
 
-from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
+from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 
 SCHEDULERS = 4
 #: Six dependence barriers, and one for products of warp groups.
@@ -74,18 +74,9 @@ class Step:
         sets: The barrier that its result frees.
         frees: The barrier that reading its operands frees.
         latency: From issue to result, of what comes late.
-        passes: Through the data path of shared memory and L1.
-        sectors: That L1 does not hold, of each execution on average.
-        missing: Share of a load's executions that L1 does not hold the data of.
-        sharers: Warps of the block that then wait for the same data: one of them asks for all.
-        distant: Share of these that go to DRAM, or come from there.
-        late: Share of a load's that come as late as from DRAM: others may have asked for them first.
-        brought: Share of a load's executions whose data came beside that of the one before.
+        asked: What it asks of memory.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         lines: That one request asks for.
-        writers: Warps of the block that store to the same lines.
-        own: Share of the sectors of these that are not those of another, or of the store before.
-        again: Whether the store before went to the same lines.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing;
@@ -102,18 +93,9 @@ class Step:
     sets: int | None = None
     frees: int | None = None
     latency: float = 0.0
-    passes: float = 0.0
-    sectors: float = 0.0
-    missing: float = 1.0
-    sharers: int = 1
-    distant: float = 0.0
-    late: float = 0.0
-    brought: float = 0.0
+    asked: Traffic = field(default_factory=Traffic)
     effort: float = 1.0
     lines: float = 1.0
-    writers: int = 1
-    own: float = 1.0
-    again: bool = False
     even: int = 0
     odd: int = 0
     outstanding: int = 0
@@ -424,8 +406,8 @@ class StreamingMultiprocessor:
             self._begin_copy(warp.block, step, now)
         elif step.kind not in (StepKind.LATE, StepKind.PRODUCT):
             start = max(now, self._data)
-            self._data = taken = start + step.passes
-            last = start + _PASS_LATENCY * max(0.0, step.passes - 1)
+            self._data = taken = start + step.asked.passes
+            last = start + _PASS_LATENCY * max(0.0, step.asked.passes - 1)
             done, queued = last + step.latency, start - now
             if step.kind == StepKind.STORE:
                 self._store(warp, step, start)
@@ -442,20 +424,22 @@ class StreamingMultiprocessor:
 
     def _cached(self, warp: _Warp, step: Step, start: float) -> tuple[float, float]:
         """As `_load`, of what L1 may hold: misses come whole, and who shares one waits for who asked."""
-        hit = start + self._rates.l1_latency, 0.0
-        if not step.sectors:
+        asked, hit = step.asked, (start + self._rates.l1_latency, 0.0)
+        if not asked.sectors:
             return hit
         number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
-        late = _in_turn(number, 1 - step.brought)
-        if step.missing >= 1 and step.sharers == 1:
-            return self._load(step, start, step.sectors, late=late)
-        phase = 0.0 if step.sharers > 1 else warp.number / self._warps
-        if not _in_turn(number, step.missing, phase):
+        late = _in_turn(number, 1 - asked.brought)
+        if asked.missing >= 1 and asked.sharers == 1:
+            return self._load(step, start, asked.sectors, late=late)
+        phase = 0.0 if asked.sharers > 1 else warp.number / self._warps
+        if not _in_turn(number, asked.missing, phase):
             return hit
         shared = warp.block.shared
         arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
-        if come % step.sharers == 0:
-            arrives, queued = self._load(step, start, step.sectors * step.sharers / step.missing, late=late)
+        if come % asked.sharers == 0:
+            arrives, queued = self._load(
+                step, start, asked.sectors * asked.sharers / asked.missing, late=late
+            )
         shared[id(step), number] = arrives, queued, come + 1
         return max(hit[0], arrives), max(0.0, min(queued, arrives - start))
 
@@ -468,9 +452,9 @@ class StreamingMultiprocessor:
         each = max(step.effort * rates.l2_cycles, SECTOR_BYTES / MOST_L2_BYTES)
         self._l2 = max(start, self._l2) + sectors * each
         done, queued = self._l2 + rates.l2_latency, self._l2 - start
-        self._due += sectors * step.late if late else 0.0
-        self._owed += sectors * step.distant * rates.dram_cycles
-        if late and step.late and self._due >= sectors * _NEARLY_ONE:
+        self._due += sectors * step.asked.late if late else 0.0
+        self._owed += sectors * step.asked.distant * rates.dram_cycles
+        if late and step.asked.late and self._due >= sectors * _NEARLY_ONE:
             self._due = max(0.0, self._due - sectors)
             self._dram = max(start, self._dram) + self._owed
             self._served, self._owed = self._served + self._owed, 0.0
@@ -486,11 +470,11 @@ class StreamingMultiprocessor:
     def _store(self, warp: _Warp, step: Step, start: float) -> None:
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
-        sectors = step.sectors * (step.own if self._combined(warp, step) else 1.0)
+        sectors = step.asked.sectors * (step.asked.own if self._combined(warp, step) else 1.0)
         self._l2 = max(start, self._l2) + sectors * step.effort * cycles
-        if step.distant:
-            self._dram = max(start, self._dram) + step.sectors * step.distant * rates.dram_cycles
-            self._served += step.sectors * step.distant * rates.dram_cycles
+        if step.asked.distant:
+            self._dram = max(start, self._dram) + step.asked.sectors * step.asked.distant * rates.dram_cycles
+            self._served += step.asked.sectors * step.asked.distant * rates.dram_cycles
         acknowledged = max(self._l2, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
 
@@ -499,8 +483,8 @@ class StreamingMultiprocessor:
 
         That are those of warps that go on at the same time, and of the warp itself.
         """
-        if not step.again or not warp.stored:
-            warp.stored = id(warp.block), id(step), warp.number // step.writers, warp.resumed
+        if not step.asked.again or not warp.stored:
+            warp.stored = id(warp.block), id(step), warp.number // step.asked.writers, warp.resumed
         waiting = self._stored
         found = waiting.pop(warp.stored, 0.0)
         waiting[warp.stored] = step.lines
@@ -510,7 +494,7 @@ class StreamingMultiprocessor:
 
     def _begin_copy(self, block: _Block, step: Step, now: float) -> None:
         """Begin a bulk copy, and let those go on who waited for it to begin."""
-        arrives, queued = self._load(step, now, step.sectors)
+        arrives, queued = self._load(step, now, step.asked.sectors)
         block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
         self._resume(block, len(block.copies))
 

@@ -56,7 +56,7 @@ class Traffic:
         again: Whether the store before went to the same lines.
     """
 
-    passes: float
+    passes: float = 0.0
     sectors: float = 0.0
     distant: float = 0.0
     late: float = 0.0

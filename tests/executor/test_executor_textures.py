@@ -20,8 +20,7 @@ from gpuprof.executor import (
     GlobalMemory,
     KernelFault,
     LaunchRefused,
-    bind_surface,
-    bind_texture,
+    bind_texels,
     launch,
     load_program,
 )
@@ -102,7 +101,7 @@ def surface_fault(body: str, texels: Texels | None = None) -> KernelFault:
     memory = GlobalMemory()
     out, content = (memory.allocate(np.zeros(64, np.float32), name) for name in ("out", "image"))
     texels = texels or Texels("2d", (32, 2, 1), "f32")
-    handles = bind_surface(memory, content, texels), bind_texture(memory, content, texels, Sampling())
+    handles = bind_texels(memory, content, texels), bind_texels(memory, content, texels, Sampling())
     with pytest.raises(KernelFault) as caught:
         launch(cuda_program(SURFACE.replace("BODY", body)), (1, 1, 1), (32, 1, 1), [out, *handles], memory)
     return caught.value
@@ -142,7 +141,7 @@ def test_texels_must_fill_their_array():
     memory = GlobalMemory()
     image = memory.allocate(np.zeros(60, np.float32), "image")
     with pytest.raises(LaunchRefused, match="have 256 bytes; image has 240"):
-        bind_texture(memory, image, Texels("2d", (32, 2, 1), "f32"), Sampling())
+        bind_texels(memory, image, Texels("2d", (32, 2, 1), "f32"), Sampling())
 
 
 def test_residence_is_told():
@@ -165,6 +164,6 @@ ret;
         memory.allocate(np.zeros(1, np.uint32), "out"),
         memory.allocate(np.ones(8, np.float32), "line"),
     )
-    handle = bind_texture(memory, line, Texels("1d", (8, 1, 1), "f32", 1, True), Sampling())
+    handle = bind_texels(memory, line, Texels("1d", (8, 1, 1), "f32", 1, True), Sampling())
     launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out, handle], memory)
     assert out.array()[0] == 7

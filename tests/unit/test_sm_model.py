@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,6 +27,19 @@ from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, Step
 from gpuprof.toolchain.nvrtc import compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
+ASKED = {field.name for field in fields(Traffic)}
+
+
+def changed(one: Step, **how: object) -> Step:
+    """An instruction that is otherwise, or asks for something else of memory."""
+    asked = {name: how.pop(name) for name in ASKED & how.keys()}
+    return replace(one, asked=replace(one.asked, **asked), **how)  # type: ignore[arg-type]
+
+
+def step_of(kind: StepKind, **how: object) -> Step:
+    return changed(Step(kind), **how)
+
+
 END = Step(StepKind.END)
 WORD = ControlWord(1, sets=None, frees=None, waits=0)
 H200 = replace(
@@ -49,13 +62,13 @@ def spent(steps: Sequence[Step], reason: str) -> float:
     return sum(step.spent[REASONS.index(reason)] for step in steps)
 
 
-PLAIN, USE = Step(StepKind.PLAIN), Step(StepKind.PLAIN, waits=(0,))
-TEN = [Step(StepKind.PLAIN, pipe=1, cycles=1)] * 10
-LOAD = Step(StepKind.LOAD, sets=0, passes=1, sectors=4)
-FAR = replace(LOAD, distant=1.0, late=1.0)
-STORE, FENCE = Step(StepKind.STORE, passes=1, sectors=16), Step(StepKind.FENCE, latency=20)
-LINES = replace(STORE, lines=8, own=0.5)
-GROUP = [Step(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0), Step(StepKind.GROUP, sets=0)]
+PLAIN, USE = step_of(StepKind.PLAIN), step_of(StepKind.PLAIN, waits=(0,))
+TEN = [step_of(StepKind.PLAIN, pipe=1, cycles=1)] * 10
+LOAD = step_of(StepKind.LOAD, sets=0, passes=1, sectors=4)
+FAR = changed(LOAD, distant=1.0, late=1.0)
+STORE, FENCE = step_of(StepKind.STORE, passes=1, sectors=16), step_of(StepKind.FENCE, latency=20)
+LINES = changed(STORE, lines=8, own=0.5)
+GROUP = [step_of(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0), step_of(StepKind.GROUP, sets=0)]
 
 #: What warps play, how many do, and when the first of them ends: a cycle, and how near to it.
 RECKONED = {
@@ -67,18 +80,18 @@ RECKONED = {
     # Four sectors at two cycles each, and the latency; 200 sectors; and at a tenth of that, as L2 takes them.
     "a load from DRAM": ([FAR, USE], 1, 709, 0),
     "many loads from DRAM": ([FAR] * 50 + [USE], 1, 1101, 0),
-    "what others read too comes as late": ([replace(FAR, distant=0.1)] * 50 + [USE], 1, 751, 12),
+    "what others read too comes as late": ([changed(FAR, distant=0.1)] * 50 + [USE], 1, 751, 12),
     "reads of L2": ([LOAD, USE], 1, 305, 0),
-    "reads of L2 wait for writes before them": ([Step(StepKind.STORE, sectors=500), LOAD, USE], 1, 805, 0),
+    "reads of L2 wait for writes before them": ([step_of(StepKind.STORE, sectors=500), LOAD, USE], 1, 805, 0),
     # Of 16 loads two are answered by L2, each of 4 sectors, 14 by L1.
-    "misses of L1": ([replace(LOAD, sectors=0.5, missing=0.125), USE] * 16, 1, 14 * 41 + 2 * 305, 40),
-    "beside the load before": ([replace(FAR, brought=0.75), USE] * 16, 1, 4 * 700 + 12 * 300, 320),
+    "misses of L1": ([changed(LOAD, sectors=0.5, missing=0.125), USE] * 16, 1, 14 * 41 + 2 * 305, 40),
+    "beside the load before": ([changed(FAR, brought=0.75), USE] * 16, 1, 4 * 700 + 12 * 300, 320),
     # One asks for the four sectors of all; each waits as long.
-    "warps that share data": ([replace(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 1),
+    "warps that share data": ([changed(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 1),
     "a fence waits for stores": ([STORE, FENCE], 1, 16 + 300, 0),
     "a fence alone": ([FENCE], 1, 20, 0),
-    "stores to the same lines are combined": ([LINES, replace(LINES, again=True)], 1, 16 + 8 + 300, 1),
-    "stores to other lines are not": ([LINES, replace(LINES)], 1, 16 + 16 + 300, 1),
+    "stores to the same lines are combined": ([LINES, changed(LINES, again=True)], 1, 16 + 8 + 300, 1),
+    "stores to other lines are not": ([LINES, changed(LINES)], 1, 16 + 16 + 300, 1),
 }
 
 
@@ -90,14 +103,14 @@ def test_cycles_are_those_reckoned_by_hand(name: str) -> None:
 
 
 def test_who_needs_a_load_from_dram_waits_for_latency_and_bandwidth() -> None:
-    steps = [replace(FAR), USE]
+    steps = [changed(FAR), USE]
     play(steps)
     assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
 
 
 def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
-    copy = Step(StepKind.BULK, sectors=4)
-    working = [Step(StepKind.PHASE), Step(StepKind.PLAIN, stall=100)]
+    copy = step_of(StepKind.BULK, sectors=4)
+    working = [step_of(StepKind.PHASE), step_of(StepKind.PLAIN, stall=100)]
     rates = replace(RATES, bulk_latency=400.0)
 
     def ends(ahead: int) -> float:
@@ -110,20 +123,20 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
 
 
 def test_more_warps_hide_latency() -> None:
-    load = Step(StepKind.LOAD, sets=0, passes=1, sectors=1)
-    steps = [load, Step(StepKind.PLAIN, waits=(0,))]
+    load = step_of(StepKind.LOAD, sets=0, passes=1, sectors=1)
+    steps = [load, step_of(StepKind.PLAIN, waits=(0,))]
     alone, many = play(steps, warps=1).ends[0], play(steps, warps=16).ends[0]
     assert many < 1.2 * alone
 
 
 def test_who_comes_first_to_a_barrier_waits() -> None:
-    steps = [Step(StepKind.PLAIN, stall=9), Step(StepKind.BARRIER), Step(StepKind.PLAIN)]
+    steps = [step_of(StepKind.PLAIN, stall=9), step_of(StepKind.BARRIER), step_of(StepKind.PLAIN)]
     assert play(steps, warps=2).ends[0] > 9
     assert spent(steps, "barrier") > 0
 
 
 def test_a_barrier_of_some_warps_lets_the_last_ones_go_when_nobody_else_can_come() -> None:
-    assert play([Step(StepKind.BARRIER, sets=number, outstanding=4) for number in (1, 2)], warps=6).ends
+    assert play([step_of(StepKind.BARRIER, sets=number, outstanding=4) for number in (1, 2)], warps=6).ends
 
 
 def test_a_register_bank_gives_an_operand_a_cycle() -> None:
@@ -137,7 +150,7 @@ def test_a_register_bank_gives_an_operand_a_cycle() -> None:
         ([(2, 0), (2, 0), (0, 2), (0, 2)], 1.5),
         ([(2, 1), *[(1, 1)] * 7], 1.125),
     ):
-        steps = [Step(StepKind.PLAIN, pipe=1, cycles=1, even=even, odd=odd) for even, odd in reads]
+        steps = [step_of(StepKind.PLAIN, pipe=1, cycles=1, even=even, odd=odd) for even, odd in reads]
         assert play(steps * 100).ends[0] / (100 * len(steps)) == pytest.approx(cycles, abs=0.03), reads
 
 
@@ -149,8 +162,8 @@ def test_an_operand_that_is_kept_is_not_read_again() -> None:
 
 
 def test_warps_of_a_scheduler_go_on_alike() -> None:
-    part = [Step(StepKind.PLAIN, pipe=1, cycles=1)] * 9
-    ends = play([*part, Step(StepKind.PLAIN, stall=2)] * 20, warps=1, blocks=12, resident=12).ends
+    part = [step_of(StepKind.PLAIN, pipe=1, cycles=1)] * 9
+    ends = play([*part, step_of(StepKind.PLAIN, stall=2)] * 20, warps=1, blocks=12, resident=12).ends
     assert min(ends) > 0.9 * max(ends)
 
 
@@ -162,9 +175,9 @@ def test_dram_answers_later_the_more_it_has_to_do() -> None:
 
 def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
     def mean(lines: float) -> float:
-        load = Step(StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines)
+        load = step_of(StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines)
         rates = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0)))
-        each = [[load, Step(StepKind.PLAIN, waits=(0,))] * 1000 + [END]]
+        each = [[load, step_of(StepKind.PLAIN, waits=(0,))] * 1000 + [END]]
         return StreamingMultiprocessor(each, [[0]], 1, 1, rates).play(1).ends[0] / 1000
 
     assert mean(1) == pytest.approx(702, abs=10)
@@ -184,15 +197,15 @@ def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
 def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
     change: dict[str, float], taken: float
 ) -> None:
-    store = replace(Step(StepKind.STORE, passes=1, sectors=16), **change)  # type: ignore[arg-type]
+    store = step_of(StepKind.STORE, passes=1, sectors=16, **change)
     rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
-    sm = StreamingMultiprocessor([[Step(StepKind.BARRIER), store, END]], [[0]], 4, 1, rates)
+    sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[0]], 4, 1, rates)
     assert sm.play(1).ends[0] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
 
 
 def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
-    copying = [Step(StepKind.PLAIN, stall=500), Step(StepKind.BULK, sectors=4)]
-    steps, path = [[*copying, END], [Step(StepKind.PHASE), Step(StepKind.PLAIN), END]], [[0], [1]]
+    copying = [step_of(StepKind.PLAIN, stall=500), step_of(StepKind.BULK, sectors=4)]
+    steps, path = [[*copying, END], [step_of(StepKind.PHASE), step_of(StepKind.PLAIN), END]], [[0], [1]]
     sm = StreamingMultiprocessor(steps, path, 2, 1, replace(RATES, bulk_latency=400.0), 1.0)
     # The copy begins at 500, and takes its four sectors' time and its latency.
     assert sm.play(1).ends == [pytest.approx(500 + 4 + 400 + 1)]
@@ -227,15 +240,15 @@ def test_bulk_copies_of_what_others_copy_take_less_of_l2() -> None:
 
 
 def test_a_cp_async_group_is_waited_for_by_number() -> None:
-    copy = Step(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0)
-    group = [copy, Step(StepKind.GROUP, sets=0)]
-    one_missing = play([*group, *group, Step(StepKind.UNTIL, sets=0, outstanding=1)]).ends[0]
-    none_missing = play([*group, *group, Step(StepKind.UNTIL, sets=0)]).ends[0]
+    copy = step_of(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0)
+    group = [copy, step_of(StepKind.GROUP, sets=0)]
+    one_missing = play([*group, *group, step_of(StepKind.UNTIL, sets=0, outstanding=1)]).ends[0]
+    none_missing = play([*group, *group, step_of(StepKind.UNTIL, sets=0)]).ends[0]
     assert 700 < one_missing < none_missing
 
 
 def test_blocks_follow_when_there_is_room() -> None:
-    steps = [Step(StepKind.PLAIN, stall=50)]
+    steps = [step_of(StepKind.PLAIN, stall=50)]
     assert play(steps, blocks=4, resident=2).ends == [50, 50, 100, 100]
 
 
@@ -500,8 +513,8 @@ def test_local_memory_is_that_of_l1_but_what_is_stored_goes_on_to_l2() -> None:
     (traffic,) = traffic_of([TrafficSites(code, [8], {}, requests, {}, (1, 1, 1), at_once=1)], 0, 0, 1 << 20)
     words = [ControlWord(1, sets=None, frees=None, waits=0)] * 3
     store, load, _ = steps_of(code.blocks[0].instructions, words, traffic, constants_of(H200), {})
-    assert (store.kind, store.passes, store.sectors) == (StepKind.STORE, 1.0, 8.0)
-    assert (load.kind, load.passes, load.sectors) == (StepKind.LOAD, 1.0, 0.0)
+    assert (store.kind, store.asked.passes, store.asked.sectors) == (StepKind.STORE, 1.0, 8.0)
+    assert (load.kind, load.asked.passes, load.asked.sectors) == (StepKind.LOAD, 1.0, 0.0)
 
 
 def test_generic_accesses_are_those_of_the_memory_that_they_turn_out_to_access() -> None:

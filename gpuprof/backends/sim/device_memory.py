@@ -18,8 +18,7 @@ from gpuprof.executor import (
     GlobalMemory,
     Program,
     TensorDescriptor,
-    bind_surface,
-    bind_texture,
+    bind_texels,
     encode_tensor_map,
 )
 from gpuprof.kernels.shape import ConfiguredCase
@@ -128,10 +127,7 @@ def arguments_of(
             case TensorMap() as made:
                 arguments.append(encode_tensor_map(descriptor_of(made, buffers[made.array].address)))
             case Texture(array=array, texels=texels, sampling=sampling):
-                if sampling is None:
-                    arguments.append(bind_surface(memory, buffers[array], texels))
-                else:
-                    arguments.append(bind_texture(memory, buffers[array], texels, sampling))
+                arguments.append(bind_texels(memory, buffers[array], texels, sampling))
     return arguments
 
 

@@ -73,12 +73,6 @@ def narrow(value: Lanes, dtype: np.dtype[np.floating], mode: str) -> Lanes:
     return np.where(down | up, np.nextafter(near, step), near)
 
 
-def fma16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """Return float16 a * b + c rounded once: the product is exact in float64 and the sum goes by odd."""
-    wide = [x.astype(np.float64) for x in (a, b, c)]
-    return to_odd(*two_sum(wide[0] * wide[1], wide[2])).astype(np.float16)
-
-
 def with_flush(compute: Callable[..., Lanes]) -> Callable[..., Lanes]:
     """Return `compute` with subnormal operands and results flushed to zero (`.ftz`)."""
 

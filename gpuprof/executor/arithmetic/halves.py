@@ -66,7 +66,7 @@ def _computation(op: Mnemonic) -> Compute:
     """What an instruction computes on bits of single halves."""
     kind = op.type.removesuffix("x2")
     if op.base == "fma":
-        compute: Compute = _fused_bf16 if kind == "bf16" else exact.fma16
+        compute: Compute = _fused
     else:
         compute = (_OF_NAN if op.has("NaN") else _COMPUTE)[op.base]
     if op.has("xorsign"):
@@ -77,7 +77,7 @@ def _computation(op: Mnemonic) -> Compute:
             flushed(compute(*(flushed(from_bf16(b).astype(np.float64), tiny) for b in bits)), tiny)
         )
     tiny = F16_TINY if op.has("ftz") else 0.0
-    wide = op.base in ("ex2", "tanh")
+    wide = op.base in ("ex2", "tanh", "fma")
 
     def of_f16(*bits: Lanes) -> Lanes:
         values = [flushed(b.view(np.float16), tiny) for b in bits]
@@ -88,7 +88,8 @@ def _computation(op: Mnemonic) -> Compute:
     return of_f16
 
 
-def _fused_bf16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+def _fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Return float64 a * b + c of halves: the product is exact, and the sum rounded to odd."""
     return exact.to_odd(*exact.two_sum(a * b, c))
 
 

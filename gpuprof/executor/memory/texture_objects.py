@@ -14,20 +14,12 @@ from gpuprof.texture_units import Sampling, Texels
 
 
 @dataclass(frozen=True, eq=False)
-class SurfaceObject:
-    """A surface: a buffer of texels that kernels read and write by place."""
+class TexelView:
+    """A buffer of texels: a texture, which says how values are made of them; or else a surface."""
 
     buffer: Buffer
     texels: Texels
-
-
-@dataclass(frozen=True, eq=False)
-class TextureObject:
-    """A texture: a buffer of texels, and how values are made of them."""
-
-    buffer: Buffer
-    texels: Texels
-    sampling: Sampling
+    sampling: Sampling | None
 
     def content(self) -> NDArray[Any]:
         """Return the texels as they are now, each with its channels: shape (texels, channels)."""
@@ -37,26 +29,14 @@ class TextureObject:
         return bits.view(f"{texels.dtype[0]}{texels.item_bytes}").reshape(-1, texels.channels)
 
 
-def bind_texture(memory: GlobalMemory, buffer: Buffer, texels: Texels, sampling: Sampling) -> int:
-    """Make a texture of a buffer, and return the handle that kernels get.
+def bind_texels(
+    memory: GlobalMemory, buffer: Buffer, texels: Texels, sampling: Sampling | None = None
+) -> int:
+    """Make a texture of a buffer, or a surface without sampling; return the handle that kernels get.
 
     Raises:
         LaunchRefused: The texels do not fill the buffer.
     """
-    return _bound(memory, TextureObject(buffer, texels, sampling))
-
-
-def bind_surface(memory: GlobalMemory, buffer: Buffer, texels: Texels) -> int:
-    """Make a surface of a buffer, and return the handle that kernels get.
-
-    Raises:
-        LaunchRefused: The texels do not fill the buffer.
-    """
-    return _bound(memory, SurfaceObject(buffer, texels))
-
-
-def _bound(memory: GlobalMemory, made: TextureObject | SurfaceObject) -> int:
-    texels, buffer = made.texels, made.buffer
     wanted = prod(texels.extents) * texels.texel_bytes
     if wanted != buffer.size:
         raise LaunchRefused(
@@ -64,5 +44,5 @@ def _bound(memory: GlobalMemory, made: TextureObject | SurfaceObject) -> int:
             f" {buffer.size}."
         )
     handle = len(memory.objects) + 1
-    memory.objects[handle] = made
+    memory.objects[handle] = TexelView(buffer, texels, sampling)
     return handle

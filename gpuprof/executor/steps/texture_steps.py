@@ -34,7 +34,7 @@ from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_accesses import Cache, Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.texture_objects import SurfaceObject, TextureObject
+from gpuprof.executor.memory.texture_objects import TexelView
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
@@ -71,7 +71,7 @@ def sample(coder: Coder, item: Instruction) -> Step:
         given = [read(batch) for read in reads]
         results: list[Lanes] | None = None
         for made, part in objects_of(batch, read_handle(batch), mask, item.line):
-            if not isinstance(made, TextureObject):
+            if made.sampling is None:
                 refuse_object(batch, part, item.line, "a surface, not a texture")
             if made.texels.kind != form.kind:
                 refuse_object(batch, part, item.line, f"a {made.texels.kind} texture, not a {form.kind} one")
@@ -133,15 +133,13 @@ def handle_and_coordinates(
     return coder.reader(memory.base, _U64, item), parts
 
 
-def objects_of(
-    batch: Batch, handles: Lanes, mask: Mask, line: int
-) -> Iterator[tuple[TextureObject | SurfaceObject, Mask]]:
+def objects_of(batch: Batch, handles: Lanes, mask: Mask, line: int) -> Iterator[tuple[TexelView, Mask]]:
     """Yield each texture or surface that lanes name, with those lanes; a handle of none is a fault."""
     named = np.unique(handles[mask.narrowed_to(handles.shape)]).tolist()
     for handle in named:
         part = mask if len(named) == 1 else mask.of(mask.lanes & (handles == handle))
         made = batch.memory.objects.get(handle)
-        if not isinstance(made, TextureObject | SurfaceObject):
+        if not isinstance(made, TexelView):
             refuse_object(batch, part, line, f"{handle:#x}, which is neither a texture nor a surface")
         yield made, part
 
@@ -202,7 +200,8 @@ def _in_three(index: Sequence[Any], layer: Any) -> list[Any]:
 class _Reader:
     """Reads a texture for lanes of one instruction."""
 
-    def __init__(self, batch: Batch, texture: TextureObject, mask: Mask, form: _Form, line: int) -> None:
+    def __init__(self, batch: Batch, texture: TexelView, mask: Mask, form: _Form, line: int) -> None:
+        assert texture.sampling is not None
         self.batch = batch
         self.texture = texture
         self.texels = texture.texels
@@ -451,11 +450,11 @@ class _SurfaceAccess:
         given = [read(batch).astype(np.int64) for read in self._reads]
         layer, axes = (given[0], given[1:]) if self._layered else (np.zeros((1, 1, 1), np.int64), given)
         for made, part in objects_of(batch, self._handle(batch), mask, self._line):
-            if not isinstance(made, SurfaceObject):
+            if made.sampling is not None:
                 refuse_object(batch, part, self._line, "a texture, not a surface")
             yield self._place(batch, made, part, _in_three(axes, layer), verb)
 
-    def _place(self, batch: Batch, made: SurfaceObject, mask: Mask, where: list[Any], verb: str) -> _Place:
+    def _place(self, batch: Batch, made: TexelView, mask: Mask, where: list[Any], verb: str) -> _Place:
         texels = made.texels
         limits = (texels.row_bytes - self.size + 1, texels.extents[1], texels.extents[2])
         inside: Any = np.ones((1, 1, 1), dtype=np.bool_)
@@ -476,7 +475,7 @@ class _SurfaceAccess:
         return _Place(made.buffer, start, gcd(self.size, texels.texel_bytes), mask)
 
     def _report(
-        self, batch: Batch, made: SurfaceObject, position: tuple[int, int, int], where: list[Any], verb: str
+        self, batch: Batch, made: TexelView, position: tuple[int, int, int], where: list[Any], verb: str
     ) -> None:
         shape = (batch.blocks, batch.warps, 32)
         x, y, z = (int(np.broadcast_to(place, shape)[position]) for place in where)

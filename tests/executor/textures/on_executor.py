@@ -15,8 +15,7 @@ from gpuprof.executor import (
     GlobalMemory,
     LaunchResult,
     Program,
-    bind_surface,
-    bind_texture,
+    bind_texels,
     launch,
     load_program,
 )
@@ -43,9 +42,7 @@ def run(case: Case, *, follow_undefined: bool = False) -> tuple[dict[str, NDArra
         texels = memory.allocate(argument.array, f"texels {number}", read_only=not is_surface)
         if is_surface:
             surfaces[f"surface {number}"] = texels
-            values.append(bind_surface(memory, texels, argument.texels))
-        else:
-            values.append(bind_texture(memory, texels, argument.texels, argument.sampling))
+        values.append(bind_texels(memory, texels, argument.texels, argument.sampling))
     result = launch(program(case.kernel, follow_undefined), case.grid, case.block, values, memory)
     found = {"out": out.array()} | {name: buffer.array() for name, buffer in surfaces.items()}
     return found, result
