@@ -56,7 +56,7 @@ Each room uses only those named before it: `faults`; `lanes` (masks, types and t
 copy engine and the units of textures, and what reads directives of PTX.
 """
 
-from gpuprof.executor.decode import Program, load_program
+from gpuprof.executor.decode import Program, leads_to, load_program
 from gpuprof.executor.definedness.following import Definedness
 from gpuprof.executor.faults import (
     FaultKind,
@@ -122,6 +122,7 @@ __all__ = [
     "combined",
     "encode_tensor_map",
     "launch",
+    "leads_to",
     "load_program",
     "loops_of",
     "other_orders",

@@ -68,6 +68,16 @@ SECOND = FIRST + 1
             ),
         ),
         (
+            "__shared__ float kept;\nif (t == 0) {\n__threadfence_block();\nkept = x[0];\n}\n"
+            "y[at] = kept * other[0];",
+            (" reads in line", f"a barrier is missing between lines {FIRST + 3} and {FIRST + 5} ("),
+        ),
+        (
+            "__shared__ float kept;\nfor (int i = 0; i < 4; ++i) {\nif (t == 0) {\n__threadfence_block();\n"
+            "kept = x[i];\n}\ny[at] = kept * other[0];\n__syncthreads();\n}",
+            (" reads in line", f"a barrier is missing between lines {FIRST + 4} and {FIRST + 6} ("),
+        ),
+        (
             "tile[7] = t;\n__syncthreads();\ny[at] = tile[7] * other[0];",
             (
                 f"line {FIRST}: ",

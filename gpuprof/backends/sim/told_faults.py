@@ -14,6 +14,7 @@ from gpuprof.executor import (
     Program,
     SharedByte,
     callers,
+    leads_to,
     source_name,
 )
 
@@ -67,7 +68,7 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     if fault.kind is FaultKind.OUT_OF_BOUNDS and text and re.search(dynamic, program.interface.module):
         text += ", whose size is the launch's dynamic_shared_bytes"
     if fault.kind is FaultKind.SHARED_RACE and found.met_line is not None:
-        text += f"{', ' if text else ''}{_missing(found, found.met_line, fault)}"
+        text += f"{', ' if text else ''}{_missing(program, found, found.met_line, fault)}"
     detail, line = fault.detail, fault.source_line
     if found.read and found.read[0]:
         where = f"line {line} " if line else ""
@@ -77,17 +78,20 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     return fault.told(f"{detail}: {text}", line) if text else fault
 
 
-def _missing(found: SharedByte, before: int, fault: KernelFault) -> str:
+def _missing(program: Program, found: SharedByte, before: int, fault: KernelFault) -> str:
     """What the access `before` was, where the fault does not say it, and what orders none of the two."""
     line, barrier = fault.source_line, "a barrier is"
     if found.apart:
         barrier = "a barrier of the cluster that orders them is"
     told = f" in line {before}" in fault.detail
     did = "" if told else f"{found.did} in line {before}, and "
-    if before < line:
-        return f"{did}{barrier} missing between lines {before} and {line}"
-    if before > line:
-        return f"{did}{barrier} missing behind line {before}, before line {line} runs next"
+    if before != line:
+        first, last = sorted((before, line))
+        # That warps ran in some order does not say where: only in a loop does the first line run next.
+        again = leads_to(program, last, first)
+        if again and (before > line or not leads_to(program, first, last)):
+            return f"{did}{barrier} missing behind line {last}, before line {first} runs next"
+        return f"{did}{barrier} missing between lines {first} and {last}"
     if not found.reads and found.did != "read":
         return f"{did}two threads write it in that line"
     does = "" if told else f"{did}{'read' if found.reads else 'written'} there by another thread: "
