@@ -81,7 +81,9 @@ def describe_wrong(
     first = int(np.flatnonzero(wrong)[0])
     where = problem.describe_element(output, int(checked[first]) if checked is not None else first)
     shown, wanted = told_apart(got[first], expected.values[first])
-    found = f" is {shown}, expected {wanted}" if shown != wanted else f", which held the right {wanted} before"
+    found = f" is {shown}, expected {wanted}"
+    if shown == wanted:  # nobody wrote it
+        found = f", which held the right {wanted} before"
     return f"{text}{f': {listed}' if listed else ''}; first: {where}{found}"
 
 
