@@ -4,8 +4,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from gpuprof.console import hand_over
 from gpuprof.devices.cards import card_names, load_card
@@ -18,6 +18,8 @@ from gpuprof.report.document import Cell, Column, Document, Row, Section, Senten
 from gpuprof.report.terminal import print_document
 from gpuprof.schema import to_json
 from gpuprof.text import format_extent
+
+T = TypeVar("T")
 
 
 def print_ladders(operation: str | None) -> None:
@@ -64,7 +66,7 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 
 def _ladder_section(ladder: Ladder) -> Section:
     """A line a kernel, with the first of its other names, and where the studies were published."""
-    table = Table(_KERNEL_COLUMNS, tuple(_row(kernel) for kernel in ladder.kernels))
+    table = _table(_OF_KERNELS, ladder.kernels)
     notes = [Sentence("* any block with --block", tone="muted")]
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         text = f"Study {study.name}: {study.citation} {study.url}".strip()
@@ -72,26 +74,24 @@ def _ladder_section(ladder: Ladder) -> Section:
     return Section(f"gpuprof {ladder.operation.name}", (table, *notes))
 
 
-def _row(kernel: Kernel) -> Row:
+def _table(columns: Sequence[tuple[Column, Callable[[T], str]]], things: Iterable[T]) -> Table:
+    """A row for each thing, which each column writes its cell of."""
+    rows = (Row(tuple(Cell(write(thing)) for _, write in columns)) for thing in things)
+    return Table(tuple(column for column, _ in columns), tuple(rows))
+
+
+def _block(kernel: Kernel) -> str:
     block = format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
-    texts = (
-        kernel.id,
-        next(iter(kernel.aliases), "-"),
-        kernel.study.name or "-",
-        "varies" if kernel.choices else block,
-        "/".join(kernel.dtypes) or "varies",
-        kernel.title,
-    )
-    return Row(tuple(map(Cell, texts)))
+    return "varies" if kernel.choices else block
 
 
-_KERNEL_COLUMNS = (
-    Column("kernel", right=False),
-    Column("published as", right=False, rank=2),
-    Column("study", right=False, rank=4),
-    Column("block", right=False, rank=1),
-    Column("types", right=False, rank=3),
-    Column("title", right=False, folds=46),
+_OF_KERNELS: tuple[tuple[Column, Callable[[Kernel], str]], ...] = (
+    (Column("kernel", right=False), lambda kernel: kernel.id),
+    (Column("published as", right=False, rank=2), lambda kernel: next(iter(kernel.aliases), "-")),
+    (Column("study", right=False, rank=4), lambda kernel: kernel.study.name or "-"),
+    (Column("block", right=False, rank=1), _block),
+    (Column("types", right=False, rank=3), lambda kernel: "/".join(kernel.dtypes) or "varies"),
+    (Column("title", right=False, folds=46), lambda kernel: kernel.title),
 )
 
 
@@ -99,8 +99,10 @@ def print_devices() -> None:
     """The GPUs that the driver shows, then the cards of the bundled table."""
     found, reason = _devices_here()
     numbered = {str(number): device for number, device in enumerate(found)}
-    here = _section("GPUs here", numbered) if found else Sentence(f"No GPU here: {reason}")
-    known = _section("Known cards, executed on the CPU: theoretical peaks", _cards())
+    table = _table(_OF_DEVICES, numbered.items())
+    here = Section("GPUs here", (table,)) if found else Sentence(f"No GPU here: {reason}")
+    title = "Known cards, executed on the CPU: theoretical peaks"
+    known = Section(title, (_table(_OF_DEVICES, _cards().items()),))
     print_document(Document("", content=(here, known)), file=sys.stdout)
 
 
@@ -182,33 +184,17 @@ def _rates(title: str, device: Device, constants: Mapping[str, float], reasons: 
     return Section(title, (*tables, *map(Sentence, reasons)))
 
 
-def _section(title: str, devices: Mapping[str, Device]) -> Section:
-    rows = tuple(
-        Row((Cell(selector), *(Cell(write(device)) for write in _WRITTEN)))
-        for selector, device in devices.items()
-    )
-    return Section(title, (Table(_DEVICE_COLUMNS, rows),))
+def _known(value: float | None, unit: float, digits: int) -> str:
+    return "unknown" if value is None else f"{value / unit:.{digits}f}"
 
 
-def _known(value: float | None, digits: int) -> str:
-    return "unknown" if value is None else f"{value:.{digits}f}"
-
-
-_DEVICE_COLUMNS = (
-    Column("--device", right=False),
-    Column("name", right=False, folds=11),
-    Column("arch", right=False, rank=4),
-    Column("SMs", rank=2),
-    Column("memory", rank=3),
-    Column("GB/s"),
-    Column("FP32 TFLOP/s", rank=1),
-)
-#: What fills the columns behind the first.
-_WRITTEN: tuple[Callable[[Device], str], ...] = (
-    lambda device: device.name,
-    lambda device: device.arch,
-    lambda device: str(device.sm_count),
-    lambda device: f"{device.memory_bytes / 2**30:.0f} GiB",
-    lambda device: _known(device.peak_bandwidth_gbps, 0),
-    lambda device: _known(device.peak_fp32_gflops and device.peak_fp32_gflops / 1e3, 1),
+#: Of a device under what `--device` takes.
+_OF_DEVICES: tuple[tuple[Column, Callable[[tuple[str, Device]], str]], ...] = (
+    (Column("--device", right=False), lambda one: one[0]),
+    (Column("name", right=False, folds=11), lambda one: one[1].name),
+    (Column("arch", right=False, rank=4), lambda one: one[1].arch),
+    (Column("SMs", rank=2), lambda one: str(one[1].sm_count)),
+    (Column("memory", rank=3), lambda one: f"{one[1].memory_bytes / 2**30:.0f} GiB"),
+    (Column("GB/s"), lambda one: _known(one[1].peak_bandwidth_gbps, 1.0, 0)),
+    (Column("FP32 TFLOP/s", rank=1), lambda one: _known(one[1].peak_fp32_gflops, 1e3, 1)),
 )
