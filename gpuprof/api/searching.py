@@ -191,9 +191,9 @@ def tune(
         if path is None or not path.exists():
             return ()
         found = find_earlier(path, run)
-        if found.why_not:
-            raise InputError(f"{path} exists already, and {found.why_not}.", fix="Name another file.")
-        return found.cases
+        if isinstance(found, str):
+            raise InputError(f"{path} exists already, and {found}.", fix="Name another file.")
+        return found
 
     def keep(run: Record) -> ResultsFile:
         assert path is not None

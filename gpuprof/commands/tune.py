@@ -34,7 +34,7 @@ from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, listed
 from gpuprof.tuning.rewriting import best_everywhere, with_defaults
-from gpuprof.tuning.search_plan import Continued, Plan, find_earlier, read_budget
+from gpuprof.tuning.search_plan import Plan, find_earlier, read_budget
 from gpuprof.tuning.space import SearchSpace, Wanted, make_space
 from gpuprof.tuning.tuner import Tuner
 
@@ -209,7 +209,7 @@ class _ResultsPlace:
     def __init__(self, output: OutputOptions, name: str) -> None:
         self._output = output
         self._name = name
-        self._earlier: Continued | None = None
+        self._continues = False
         #: Where the results are asked for.
         self.asked_for = (output.output or RUNS / f"tune-{name}") / RESULTS_NAME
         check_writable(self.asked_for, force=True)
@@ -220,15 +220,15 @@ class _ResultsPlace:
             return ()
         number = 2
         while self.asked_for.exists():
-            self._earlier = find_earlier(self.asked_for, run)
-            if not self._earlier.why_not:
-                count = len(self._earlier.cases)
-                points = "point is" if count == 1 else "points are"
-                tell(f"Continuing {self.asked_for}: {count} {points} known.")
-                return self._earlier.cases
+            found = find_earlier(self.asked_for, run)
+            if not isinstance(found, str):
+                points = "point is" if len(found) == 1 else "points are"
+                tell(f"Continuing {self.asked_for}: {len(found)} {points} known.")
+                self._continues = True
+                return found
             if self._output.output is not None:
                 raise InputError(
-                    f"{self.asked_for} exists already, and {self._earlier.why_not}.",
+                    f"{self.asked_for} exists already, and {found}.",
                     fix="Name another place with -o, or add --force to replace it.",
                 )
             self.asked_for = RUNS / f"tune-{self._name}-{number}" / RESULTS_NAME
@@ -236,5 +236,4 @@ class _ResultsPlace:
         return ()
 
     def keep(self, run: Run) -> ResultsFile:
-        replace = self._output.force or self._earlier is not None
-        return ResultsFile(self.asked_for, run, replace=replace)
+        return ResultsFile(self.asked_for, run, replace=self._output.force or self._continues)

@@ -16,25 +16,20 @@ from gpuprof.results import Measurement, Run
 from gpuprof.tuning.space import SearchSpace
 
 
-@dataclass(frozen=True, slots=True)
-class Continued:
-    """Points that were measured, references aside; or why they are of another search, as a clause."""
+def find_earlier(path: Path, run: Run) -> tuple[Measurement, ...] | str:
+    """What an earlier part of a search measured, by a results file that exists, references aside.
 
-    cases: tuple[Measurement, ...] = ()
-    why_not: str = ""
-
-
-def find_earlier(path: Path, run: Run) -> Continued:
-    """What an earlier part of a search measured, by a results file that exists."""
+    Or why what it holds is of another search, as a clause.
+    """
     try:
         old = read_run(path)
     except ResultsError:
-        return Continued(why_not="it is not a results file")
+        return "it is not a results file"
     if old.tuning is None:
-        return Continued(why_not="it holds a run that is not a search")
+        return "it holds a run that is not a search"
     for difference in differences(old, run):
-        return Continued(why_not=f"it holds another search: {difference}")
-    return Continued(tuple(case for case in old.cases if not case.is_reference))
+        return f"it holds another search: {difference}"
+    return tuple(case for case in old.cases if not case.is_reference)
 
 
 #: Points that are timed at each size unless something else is asked for.

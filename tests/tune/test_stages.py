@@ -158,7 +158,7 @@ def searched(wanted: Plan, path=None, *, goes_on=False, **how):
     if path is not None:
         how.setdefault("keep", lambda run: ResultsFile(path, run, replace=True))
     if goes_on:
-        how["earlier"] = lambda empty: find_earlier(path, empty).cases
+        how["earlier"] = lambda empty: find_earlier(path, empty)
     with Tuner(wanted, Watcher(), **how) as tuner:
         return tuner.search()
 
@@ -250,14 +250,14 @@ def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
     path = tmp_path / "results.json"
     made_up()
     run = searched(plan(6), path)
-    assert find_earlier(path, run).cases == run.cases
+    assert find_earlier(path, run) == run.cases
     for other, words in (
         (_with_source(run), "the source of gemm_tiles has changed"),
         (replace(run, asked={**run.asked, "seed": "1"}), "--seed was 0, now it is 1"),
         (replace(run, asked={**run.asked, "dtype": "f64"}), "--dtype was f32, now it is f64"),
         (replace(run, environment={"driver": "2"}), "driver was 1, now it is 2"),
     ):
-        assert find_earlier(path, other).why_not == f"it holds another search: {words}"
+        assert find_earlier(path, other) == f"it holds another search: {words}"
 
 
 def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, monkeypatch):
@@ -331,6 +331,6 @@ def test_a_search_on_several_devices_goes_on(made_up, tmp_path):
     assert sum(map(len, gpu.batches[: len(gpu.asked)])) >= 24 - known
     assert len(read_run(path).cases) == 24
     other = searched(plan(2, "1,0"))
-    assert find_earlier(path, other).why_not.endswith(
+    assert find_earlier(path, other).endswith(
         "the device was NVIDIA H200 (GPU 0), now it is NVIDIA H200 (GPU 1)"
     )
