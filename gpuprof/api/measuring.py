@@ -150,7 +150,12 @@ def profile(
         _refuse("functions of Triton", block=block, **_said(options, "dynamic_shared_bytes"))
     else:
         _refuse("kernels that are no functions of Triton", **_said(options, *TRITON_WORDS))
-    launch = None if of_triton else _launch(grid, block, params or {}, options)
+    launch = None
+    if grid is not None and not of_triton:
+        if block is None:
+            what = "There is a grid and no block."
+            raise InputError(what, fix="A kernel without a header needs both.")
+        launch = BareLaunch(grid, block, params or {}, options)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references, **_said(options, "arguments"))
@@ -185,15 +190,6 @@ def profile(
     if launch is not None:
         request = replace(request, selections=launched(ladder, launch))
     return _measured(request, how, save, resume, progress, ncu=ncu)
-
-
-def _launch(grid: Any, block: Any, params: Values, said: HeaderKeywords) -> BareLaunch | None:
-    """How kernels without a header are launched; None where headers say it."""
-    if grid is None:
-        return None
-    if block is None:
-        raise InputError("There is a grid and no block.", fix="A kernel without a header needs both.")
-    return BareLaunch(grid, block, params, said)
 
 
 def _said(options: HeaderKeywords, *names: str) -> dict[str, Any]:
@@ -346,15 +342,12 @@ def _selections(
         kernels = {str(name): {} for name in kernels}
     if params and not kernels:
         kernels = {kernel.id: {} for kernel in ladder.rungs}
-    return [
-        select(kernel, {key: _values(each) for key, each in {**params, **values}.items()}, str(name))
-        for name, values in kernels.items()
-        for kernel in find_kernels(ladder, str(name))
-    ]
-
-
-def _values(values: int | Sequence[int]) -> Sequence[int]:
-    return [values] if isinstance(values, int) else values
+    found = []
+    for name, values in kernels.items():
+        given = {**params, **values}.items()
+        lists = {key: [each] if isinstance(each, int) else each for key, each in given}
+        found += [select(kernel, lists, str(name)) for kernel in find_kernels(ladder, str(name))]
+    return found
 
 
 def _sizes(operation: Operation, sizes: Sizes | None) -> list[tuple[int, ...]]:
