@@ -228,7 +228,9 @@ def _bare(
             f"{path.name} is compiled already, and takes neither params nor compile_options.",
             fix="Leave them out; the launch may be told in numbers.",
         )
-    default = sole_entry(content, path.stem) if isinstance(content, str) else content.default_entry(path.stem)
+    entry = launch.said.get("entry") or (
+        sole_entry(content, path.stem) if isinstance(content, str) else content.default_entry(path.stem)
+    )
     return Kernel(
         id=path.stem,
         file_name=path.name if built else f"{path.stem}.cu",
@@ -236,7 +238,7 @@ def _bare(
         operation=operation.name,
         title=path.stem,
         dtypes=(dtype,),
-        entry=launch.said.get("entry") or default,
+        entry=entry,
         arguments=arguments,
         launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.said.get("cooperative", False)),
         rung=rung,

@@ -175,6 +175,13 @@ def test_several_files_are_rungs_of_one_call(tmp_path):
     assert [(case.kernel, case.ok) for case in run.cases] == [("axpy", True), ("fused", True)]
 
 
+def test_a_file_of_several_kernels_is_told_which():
+    several = gpuprof.Source("__global__ void other() {}" + AXPY, "several")
+    assert axpy(what=several, entry="axpy").cases[0].ok
+    with pytest.raises(gpuprof.InputError, match=r"several holds 2 kernels: other, axpy\."):
+        axpy(what=several)
+
+
 def test_a_declared_operation_without_a_header():
     source = """
     extern "C" __global__ void mine(int ny, int nx, const real *in, real *out)
