@@ -143,6 +143,18 @@ def test_operands_that_threads_wrote_need_a_fence():
     assert "multiplies byte 0 of shared memory, which line" in fault.detail
 
 
+def test_operands_that_asynchronous_copies_brought_need_none():
+    product = products()["f16_columns8"]
+    copied = product.source.replace(
+        "tile[i] = image[i];",
+        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :'
+        ' : "r"((unsigned)__cvta_generic_to_shared(tile + i)), "l"(image + i) : "memory");',
+    ).replace(FENCE, 'asm volatile("cp.async.wait_all;" ::: "memory");')
+    assert FENCE not in copied
+    words, _ = executed(product, compile_cuda(copied, (), "sm_90a"))
+    np.testing.assert_array_equal(words, executed(product)[0])
+
+
 def test_operands_must_not_be_overwritten_before_the_wait():
     fault, line = wrong(products()["f16_columns8"], WAIT, "tile[t] = 0; // early\n" + WAIT)
     assert (fault.kind, fault.thread, fault.address) == (FaultKind.ASYNC_COPY, (0, 0, 0), 0)

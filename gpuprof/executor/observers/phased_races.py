@@ -54,7 +54,7 @@ class PhasedInterval(Interval):
     HEARS_SIGNALS = True
     #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
     #: many products of matrices; the source line of the last of these that began; and one more than that of
-    #: the last ordinary write that no fence has followed.
+    #: the last ordinary write that no fence has followed, negative where `cp.async` wrote.
     LASTING: ClassVar[dict[str, Any]] = {
         **Interval.LASTING,
         "flight": np.int64,
@@ -155,7 +155,8 @@ class PhasedInterval(Interval):
         self._judge(entry)
         if entry.access in _GENERIC:
             touch = self.touch(entry)
-            touch.put(self.unfenced, entry.line + 1)
+            line = entry.line + 1
+            touch.put(self.unfenced, -line if entry.access is Access.LANDED else line)
             touch.put(self.fenced, 0)
 
     def _judge(self, entry: Entry) -> None:
@@ -248,7 +249,8 @@ class PhasedInterval(Interval):
         self.require_landed(touch, text)
         self._check_landed(touch, verb)
         self.require_written(touch, text)
-        self._require_fence(touch, text)
+        # What `cp.async` brought a card's wgmma sees without one, as Triton 3.6 relies on.
+        self._require_fence(touch, text, landed=touch.entry.access is not Access.MULTIPLIED)
         np.add.at(counted, (touch.rows, touch.granules), 1)
         touch.put(self.source_line, touch.entry.line)
 
@@ -405,9 +407,10 @@ class PhasedInterval(Interval):
         fenced = np.where(again, fenced - lane_of(fenced) + SEVERAL, fenced)
         self.fenced[here] = self._sets.add(fenced)[which]
 
-    def _require_fence(self, touch: Touch, text: str) -> None:
-        """Report a place that a copy touches and that it does not see as it was written."""
+    def _require_fence(self, touch: Touch, text: str, landed: bool = True) -> None:
+        """Report a place that a copy touches and does not see as it was written, or as it `landed`."""
         line = touch.held(self.unfenced)
+        line = np.abs(line) if landed else np.maximum(line, 0)
         if not line.any():
             return
         stamps, settled, own, which = self._asked(touch.held(self.fenced), touch)
