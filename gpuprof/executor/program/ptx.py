@@ -299,12 +299,14 @@ def call_line(text: str, entry: str, ptx_line: int) -> int:
 
 
 def callers(text: str, entry: str, line: int) -> list[int]:
-    """Return the lines of a kernel's file that call the function that a line of it stands in.
+    """Return the lines of a kernel's file where it calls the function that a line of the file stands in.
 
     A text says so of what is inlined; none where the line stands in the kernel itself too.
     """
     own = _own_file(text, entry)
-    found = [match for match in _LOC.finditer(text) if (match[1], int(match[2])) == (own, line)]
+    start = _start(text, entry)
+    body = re.split(r"\.(?:entry|func)\b", text[start:], maxsplit=1)[0] if start else text
+    found = [match for match in _LOC.finditer(body) if (match[1], int(match[2])) == (own, line)]
     called = [_calls(match, own) for match in found]
     return sorted({one[0] for one in called} - {line}) if all(called) else []
 
@@ -316,9 +318,14 @@ def _calls(location: re.Match[str], own: str) -> list[int]:
 
 def _own_file(text: str, entry: str) -> str:
     """Return the number of the file that a kernel stands in: its first location is its header."""
-    start = re.search(rf"\.entry\s+{re.escape(entry)}\b", text)
-    first = _LOC.search(text, start.end() if start else 0)
+    first = _LOC.search(text, _start(text, entry))
     return first[1] if first else ""
+
+
+def _start(text: str, entry: str) -> int:
+    """Return where the parameters of a kernel begin; 0 if there is no such kernel."""
+    found = re.search(rf"\.entry\s+{re.escape(entry)}(?![\w$])", text)
+    return found.end() if found else 0
 
 
 def _variables(listing: str | None) -> list[Variable]:
