@@ -109,6 +109,8 @@ _REGCOUNT, _FRAME_SIZE, _PARAMETER, _REQNTID, _MAX_THREADS = 0x2F, 0x11, 0x17, 0
 _SIZED_VALUE = 4
 #: Shared memory that the system takes of a block, where a file has this section.
 _RESERVED, _RESERVED_BYTES = ".nv.shared.reserved.0", 1024
+#: In PTX: dynamic shared memory, how it is aligned, and its name.
+_DYNAMIC = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.\w+\s+([\w$]+)")
 #: From this version of the file format on, the architecture stands a byte further up.
 _NEWER_ABI = 8
 
@@ -159,6 +161,22 @@ def kernels_in(cubin: bytes) -> dict[str, CubinKernel]:
     except (struct.error, LookupError, UnicodeDecodeError) as error:
         raise ValueError("a damaged ELF file") from error
     return found
+
+
+def misplaced_shared(ptx: str, cubin: bytes) -> int:
+    """Return how dynamic shared memory should be aligned, where a cubin places it otherwise; else 0.
+
+    It begins where a kernel's static shared memory ends, which its section tells.
+    """
+    declared = {match[2]: int(match[1]) for match in _DYNAMIC.finditer(ptx)}
+    ends = {name: section.size for name, section in CubinFile(cubin).sections}
+    for body in ptx.split(".entry")[1:]:
+        words = re.findall(r"[\w$]+", body)
+        end = ends.get(f".nv.shared.{words[0]}", 0)
+        align = max((declared[word] for word in declared.keys() & words), default=1)
+        if end % align:
+            return align
+    return 0
 
 
 def function_of(symbol: str) -> str:

@@ -16,7 +16,7 @@ from gpuprof.cubin_file import architecture_in, function_of, kernels_in
 from gpuprof.errors import CompileError
 from gpuprof.ptx_directives import ptx_entries, target_of_ptx
 from gpuprof.toolchain.cache import kept, kernels_named
-from gpuprof.toolchain.nvrtc import CompiledKernel, ptxas_report, spilled_bytes
+from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, ptxas_report, spilled_bytes
 
 _PACKAGE = "nvidia-cuda-nvcc"
 _TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
@@ -156,7 +156,7 @@ def _entry_named(wanted: str, entries: Sequence[str], name: str) -> str:
 def target_in(ptx: str, arch: str) -> str:
     """What ptxas is to make of a PTX text: code with the architecture's own instructions if it says so."""
     _, letter = target_of_ptx(ptx) or (0, "")
-    return f"{arch}{letter}"
+    return f"{architecture_of(arch)}{letter}"
 
 
 @cache

@@ -3,6 +3,7 @@
 """PTX and machine code where a `.cu` file may stand: read, checked, executed, and what is said of it."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -10,14 +11,14 @@ from compile_support import compile_source
 from problem_support import measured
 
 import gpuprof
-from gpuprof.cubin_file import kernels_in
+from gpuprof.cubin_file import SECTION, CubinFile, kernels_in, misplaced_shared
 from gpuprof.errors import CompileError, HeaderError, InputError
 from gpuprof.executor import load_program
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.problems.problem import Problem
 from gpuprof.toolchain import assembling
-from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx
+from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx, target_in
 from gpuprof.toolchain.nvrtc import compiler_options
 
 HEADER = """
@@ -202,6 +203,29 @@ def test_ptx_is_executed_where_there_is_no_ptxas(tmp_path, kernel, without_ptxas
     assembled = [(b"made", "by the driver")]
     with pytest.raises(ValueError, match="ELF"):  # what the driver made is read as machine code
         load_ptx(kernel.ptx, ["scale"], "sm_90", "mine.ptx", lambda ptx, name: assembled[0])
+
+
+def test_ptxas_is_asked_for_the_architectures_own_instructions_once():
+    assert target_in(".target sm_90a", "sm_90a") == target_in(".target sm_90a", "sm_90") == "sm_90a"
+    assert target_in(".target sm_80", "sm_90") == "sm_90"
+
+
+def test_dynamic_shared_memory_that_a_linker_misplaces_is_found():
+    source = """extern __shared__ __align__(1024) char dynamic[];
+    extern "C" __global__ void scale(float *y, int n) {
+        __shared__ float other[100];
+        other[threadIdx.x] = dynamic[threadIdx.x] = n;
+        __syncthreads();
+        y[n] = other[n] + dynamic[n];
+    }"""
+    made = compiled(source=source)
+    assert misplaced_shared(made.ptx, made.cubin) == 0
+    for name, section in CubinFile(made.cubin).sections:
+        if name == ".nv.shared.scale":
+            size, place = struct.pack("<Q", section.size), struct.pack("<Q", 1024 + 400)
+            whole = SECTION.pack(*section)
+            linked = made.cubin.replace(whole, whole.replace(size, place))
+    assert misplaced_shared(made.ptx, linked) == 1024
 
 
 @pytest.mark.skipif(not found_ptxas(), reason="there is no ptxas here")

@@ -13,6 +13,7 @@ from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.device_code import compiled_code, file_name
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 from gpuprof.backends.gpu.query import device_handle, pci_bus_id
+from gpuprof.cubin_file import misplaced_shared
 from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.text import Extent
 
@@ -43,7 +44,14 @@ def link_ptx(context: Any, ptx: str, name: str) -> tuple[bytes, str]:
         kind = api.CUjitInputType.CU_JIT_INPUT_PTX
         call("linking", api.cuLinkAddData(state, kind, text, len(text), name.encode(), 0, [], []))
         address, nbytes = call("linking", api.cuLinkComplete(state))
-        return ctypes.string_at(int(address), nbytes), _text(said)
+        cubin = ctypes.string_at(int(address), nbytes)
+        if align := misplaced_shared(ptx, cubin):
+            raise CompileError(
+                f"The driver's linker forgets that {name} aligns dynamic shared memory to {align} bytes.",
+                log=_text(said),
+                fix="ptxas does not: pip install nvidia-cuda-nvcc.",
+            )
+        return cubin, _text(said)
     except DriverError as error:
         log = _text(errors)
         first = next(iter(log.splitlines()), error.name)
