@@ -30,6 +30,7 @@ class KernelFunction:
     line: int
     parameters: tuple[str, ...]
     template: tuple[str, ...] | None
+    has_body: bool = True
 
     @property
     def entry(self) -> str:
@@ -73,8 +74,10 @@ def kernel_functions(source: str) -> tuple[KernelFunction, ...]:
     found: dict[str, KernelFunction] = {}
     for mark in islice(marks.finditer(code), 2 * _MOST_FUNCTIONS):
         function = _function_at(source, code, mark.start(), mark.end())
-        if function is not None:
-            found.setdefault(function.name, function)
+        if function is not None and (function.has_body or function.name not in found):
+            known = found.setdefault(function.name, function)
+            if not known.has_body:
+                found[function.name] = function
     return tuple(found.values())
 
 
@@ -98,6 +101,7 @@ def _function_at(source: str, code: str, mark: int, position: int) -> KernelFunc
         line=line_of(source, match.start()),
         parameters=tuple(_plain(part) for part in split_list(code[match.end() : end - 1])),
         template=tuple(map(_plain, split_list(lists[-1]))) if lists else None,
+        has_body=not code[end:].lstrip().startswith(";"),
     )
 
 

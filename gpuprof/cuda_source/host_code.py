@@ -11,7 +11,7 @@ left out where no kernel that is wanted can need it.
 
 import re
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -95,15 +95,19 @@ def _device_marks(code: str) -> "re.Pattern[str]":
 def without_lines(
     texts: Mapping[str, str], lines: Iterable[tuple[str, int]], wanted: Container[str]
 ) -> tuple[dict[str, str], frozenset[str]]:
-    """Files without what some lines of them declare, where nothing marks that for the device; and its names.
+    """Files without what some lines of them declare, and its names.
 
-    So are kernels, but those that are wanted. Of a type a member goes before the whole, since kernels may use
-    the rest of it; what it holds only where no kernel takes the type, whose layout would not be the host's.
+    Of what is marked for the device, kernels go but the wanted, and functions of a name that no other has;
+    whether the wanted call them, the compiler tells. Of a type a member goes before the whole, since kernels
+    may use the rest of it; what it holds only where no kernel takes the type, whose layout would not be the
+    host's.
     """
     code = "\n".join(map(masked, texts.values()))
     kernels = (one for text in texts.values() if "__global__" in text for one in kernel_functions(text))
     taken = {word for one in kernels for word in re.findall(r"\w+\b(?!\s*::)", " ".join(one.parameters))}
-    found = _Removable(_device_marks(code), taken, wanted)
+    cut = [one for text in texts.values() for one in declarations(text) or ()]
+    functions = [_name_of(one) for one in cut if one.is_function]
+    found = _Removable(_device_marks(code), taken, wanted, functions)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
@@ -123,13 +127,17 @@ class _Removable:
         device: Finds what marks a declaration for the device.
         taken: Words of what kernels take, types among them.
         wanted: Names of the kernels that stay.
+        names: Of all functions, each as often as it is declared.
     """
 
     device: "re.Pattern[str]"
     taken: set[str]
     wanted: Container[str]
+    names: Sequence[str]
 
-    def around(self, position: int, cut: Iterable[Declaration]) -> Declaration | None:
+    def around(
+        self, position: int, cut: Iterable[Declaration], is_member: bool = False
+    ) -> Declaration | None:
         """The smallest such declaration around a position."""
         one = next((one for one in cut if one.begin <= position < one.end), None)
         if one is None or not one.code.strip(" \n\t;") or "static_assert" in one.head:
@@ -142,15 +150,18 @@ class _Removable:
                 return None if kept else Declaration(one.begin + begin, one.begin + end, called, called, ())
             begin = end
         if not one.is_function and _MARKED_TYPE.search(one.head):
-            inner = self.around(position, members(one))
+            inner = self.around(position, members(one), is_member=True)
             held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
             if inner is not None and not (held and _name_of(one) in self.taken):
                 return inner
         if not one.is_function:
             return None if self.device.search(one.code) else one
         marks = set(self.device.findall(one.head))
-        other = marks == {"__global__"} and _name_of(one) not in self.wanted
-        return one if other or not marks else None
+        name = _name_of(one)
+        if not marks or (marks == {"__global__"} and name not in self.wanted):
+            return one
+        alone = self.names.count(name) == 1 and not name.startswith("operator")
+        return one if marks == {"__device__"} and alone and not is_member else None
 
 
 def _is_of_the_host(declaration: Declaration) -> bool:

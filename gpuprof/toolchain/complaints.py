@@ -64,17 +64,17 @@ def explain(
 ) -> CompileError:
     """The error of a source that NVRTC rejected."""
     lines = log.replace(_NO_FOLDERS, "").splitlines()
-    errors = [line.strip() for line in lines if "error" in line]
+    errors = [line.strip() for line in lines if "error" in line or "ptxas fatal" in line]
     own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
     if own or not errors:
-        first = _telling(own) if own else "see the log."
+        first = _telling(own) if own else "see the log"
         fix = _fix_of(program, first)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
         if absent and not fix:
             first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
             fix = _about_file(program, absent[0])
-        stop = "." if fix and not first.endswith(".") else ""
+        stop = "." if (fix or not own) and not first.endswith(".") else ""
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
     why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
     if "Error in parsing name" in why or "Extra tokens" in why:
@@ -102,6 +102,9 @@ def no_such_kernel(
         left_out = "the preprocessor leaves it out: a condition around it does not hold"
         what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
         return CompileError(what, log=log, fix=f"Define what its #if, #ifdef or #ifndef asks for: {_DEFINE}")
+    if near.name == wanted and not near.has_body:
+        what = f"{file_name} only declares the kernel {wanted}, in line {near.line}."
+        return CompileError(what, log=log, fix="Run the file that defines it.")
     if near.name == wanted and "overloaded function" in why:
         return CompileError(
             f"{file_name} has several kernels {wanted}, the first in line {near.line}.",

@@ -30,7 +30,7 @@ _OF_C = (
     *("unistd.h", "pthread.h", "omp.h", "mpi.h", "getopt.h", "fcntl.h", "dirent.h", "libgen.h", "dlfcn.h"),
     *("execinfo.h", "sched.h", "termios.h", "wait.h", "netdb.h", "windows.h", "Python.h", "malloc.h"),
     *("cassert", "cctype", "cerrno", "cinttypes", "clocale", "csetjmp", "csignal"),
-    *("cstdarg", "cstdio", "cstdlib", "cstring", "ctime", "cwchar"),
+    *("cstdarg", "cstdio", "cstdlib", "ctime", "cwchar"),
 )
 #: Of the C++ library: what none but the host can use.
 _OF_CPP = (
@@ -43,12 +43,13 @@ _OF_CPP = (
 )
 #: Of the C++ library: what CUDA's own library has for the device too.
 _IN_CUDA_STD = (
-    *("array", "atomic", "bit", "bitset", "complex", "concepts", "functional", "initializer_list"),
-    *("iterator", "limits", "optional", "ratio", "span", "tuple", "type_traits", "utility", "variant"),
+    *("array", "atomic", "bit", "bitset", "complex", "concepts", "cstring", "functional"),
+    *("initializer_list", "iterator", "limits", "optional", "ratio", "span", "tuple", "type_traits"),
+    *("utility", "variant"),
 )
 
 #: What is for the host in other folders, and what of CUDA's libraries there is for the device too.
-_OF_LIBRARIES = ("nvtx3/", "thrust/", "sys/", "cub/device/", "cub/util_allocator")
+_OF_LIBRARIES = ("cupti", "nvtx3/", "thrust/", "sys/", "cub/device/", "cub/util_allocator")
 _FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
 #: Functions of the runtime that kernels call, and which instruction each is.
 _LAUNCH_DEPENDENCES = {
@@ -81,6 +82,7 @@ _OWNERS = {
     "initializer_list": "initializer_list",
     "optional": "optional nullopt",
     "bitset": "bitset",
+    "cstring": "memcpy memset memcmp memmove strlen strcmp",
     "cstddef": "size_t ptrdiff_t nullptr_t byte",
     "algorithm": "max min clamp",
 }
@@ -166,12 +168,14 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
         made[_TENSORS] = _of_tensors(halves)
         if any(word.startswith("PackedTensorAccessor") for word in words):
             made[_TENSORS] += '#include "tensor_accessors.h"\n'
+    of_cub = "".join(sorted(_of_cub(words)))
     if "cub/cub.cuh" in names:
-        made["cub/cub.cuh"] = "#pragma once\n" + "".join(sorted(_of_cub(words)))
+        made["cub/cub.cuh"] = f"#pragma once\n{of_cub}"
     given = [_GIVEN] if GIVEN_NAMES & words else []
     used = {name for name in words.intersection(_INTEGER_NAMES) if not _declares(name, code)}
     given += ['#include "stdint.h"\n'] if used else []
     given += [f"#include <{header}>\n" for header in bring_halves]
+    given += [of_cub] if re.search(r"\bcub\s*::", code) and not any("cub/" in name for name in names) else []
     given += _reductions(code)
     given += ["#define __extension__\n"] if "__extension__" in words else []
     given += [

@@ -81,6 +81,7 @@ def _content(path: Path) -> bytes | None:
 #: Options with which a file says itself that everything in it is for the device.
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
 #: Where an error stands that did not end the compilation at once.
+_LAUNCH = "device-side kernel launch"
 _ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): error\b", re.MULTILINE)
 
 
@@ -110,11 +111,16 @@ class NvrtcProgram:
         """The program without what errors are about that its wanted kernels do without; None for nothing."""
         places = dict.fromkeys((match["file"], int(match["line"])) for match in _ERROR.finditer(log))
         names = {file_name: "", **{name: name for name in self.headers}}
-        texts, left_out = without_lines(
-            {"": self.source, **self.headers},
-            ((names[file], line) for file, line in places if file in names),
-            wanted,
-        )
+        lines = [(names[file], line) for file, line in places if file in names]
+        given = {"": self.source, **self.headers}
+        if _LAUNCH in log:  # which the compiler tells of the first alone
+            lines += [
+                (name, number)
+                for name, text in given.items()
+                for number, code in enumerate(masked(text).splitlines(), 1)
+                if "<<<" in code
+            ]
+        texts, left_out = without_lines(given, lines, wanted)
         source = texts.pop("", self.source)
         headers = {**self.headers, **texts}
         if (source, headers) == (self.source, self.headers):

@@ -118,6 +118,17 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             "_Z1kPi",
         ),
         (
+            "#include <thrust/host_vector.h>\n"
+            "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
+            " *x = cub::BlockReduce<int, 32>(s).Sum(*x); }",
+            "_Z1kPi",
+        ),
+        (
+            "#include <cstring>\n#include <cupti_result.h>\n"
+            "__global__ void k(int *x, float y) { std::memcpy(x, &y, sizeof y); }",
+            "_Z1kPif",
+        ),
+        (
             "#include <sys/syscall.h>\n#include <thrust/device_ptr.h>\n"
             "#include <nvtx3/other.h>\n__global__ void k() {}",
             "_Z1kv",
@@ -161,6 +172,30 @@ def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
     assert "mine.cu(9): error" in refusal(source, "broken").what
     assert compiled(source).log.startswith("Left out, as the compiler refuses it: broken.")
     assert compiled(source.replace("nothing", "1"), "broken").registers_per_thread > 0
+
+
+def test_what_the_compiler_refuses_is_left_out_where_the_kernel_does_without():
+    adds = "    Tensor &operator{}=(Tensor &o) {{ k<<<1, 32>>>(data); return o; }}\n"
+    launches = "".join(map(adds.format, "+-*/%^&|<"))
+    source = (
+        "__global__ void k(int *x);\n"
+        f"struct Tensor {{\n    int *data;\n{launches}}};\n"
+        "__host__ __device__ swap(int *a, int *b) { *a = *b; }\n"
+        "__global__ void k(int *x) { *x = 1; }\n"
+    )
+    assert "swap" in compiled(source).log.splitlines()[0]
+    called = "__device__ int {}(int a) {{ return nothing; }}\n__global__ void k(int *x) {{ *x = {}(*x); }}"
+    overloaded = "__device__ int twice(long a) { return 2 * a; }\n" + called.format("twice", "twice")
+    assert 'identifier "nothing" is undefined' in refusal(called.format("twice", "twice")).what
+    assert 'identifier "nothing" is undefined' in refusal(overloaded).what
+
+
+def test_a_kernel_or_a_function_that_stands_in_another_file_is_told():
+    error = refusal("__global__ void k(int *x);")
+    assert error.what == "mine.cu only declares the kernel k, in line 1."
+    assert error.fix == "Run the file that defines it."
+    elsewhere = "__device__ int f(int);\n__global__ void k(int *x) { *x = f(1); }"
+    assert "Unresolved extern function" in refusal(elsewhere).what
 
 
 def test_a_file_that_asks_for_it_keeps_every_function_for_the_device():
