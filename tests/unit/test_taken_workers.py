@@ -176,4 +176,4 @@ def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counte
         assert told == [answer]
     else:
         why = "the executor did not count it: its process was lost: the worker process was killed by SIGKILL"
-        assert [found.bounds_reason for found in told] == [why]
+        assert [found.reason for found in told] == [why]
