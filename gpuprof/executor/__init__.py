@@ -39,8 +39,8 @@ The way of a kernel through the rooms:
   The interpreter tells `events` what happens, without knowing who hears.
 - `observers` are told. `races` judges who touched shared memory between barriers, and `phased_races` where
   mbarriers or barriers of some warps order accesses too; what repeats is judged once. `global_races` judges
-  who touched global memory, of any block. A `witness` remembers who wrote an element, a `store_trace` what
-  was stored to, and without value. Whoever wants to know something else writes an `Observer`.
+  who touched global memory, of any block. A `witness` remembers who wrote an element, a `store_trace` how
+  much was stored, and what without value. Whoever wants to know something else writes an `Observer`.
 - `interleaving` runs the warps and blocks of a launch in other orders, for the races and the results that
   only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; every batch begins as the
@@ -76,7 +76,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_texels
 from gpuprof.executor.observers.open_meetings import AccessPair
-from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
+from gpuprof.executor.observers.store_trace import ValueNeeded
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.flow import reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
@@ -108,7 +108,6 @@ __all__ = [
     "Program",
     "Sample",
     "SharedByte",
-    "StoreTrace",
     "Stored",
     "TensorDescriptor",
     "TooMuchWork",

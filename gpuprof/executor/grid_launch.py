@@ -17,12 +17,13 @@ from gpuprof.executor.faults import Index
 from gpuprof.executor.interleaving import Openness, Order, run_interleaved
 from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
-from gpuprof.executor.memory.global_accesses import Cache, Observer
+from gpuprof.executor.memory.global_accesses import Cache, LocalLanes, Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.stale_reads import StaleReads
-from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
+from gpuprof.executor.observers.store_trace import StoredBytes, ValuelessElements
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Geometry
@@ -42,6 +43,9 @@ DEFAULT_BUDGET = 20_000_000
 _NO_BUDGET = 1 << 60
 #: Of an H200.
 _MULTIPROCESSORS = 132
+
+#: What each batch has of its own, as observers see it.
+_OWN = {"shared": SharedBlocks.address, "local": LocalLanes.address}
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 _UNKNOWN = "how a card counts {} has not been measured"
@@ -92,7 +96,6 @@ class LaunchResult:
         least: Whether a card may count more accesses, as `Tally` says.
         steps: PTX instructions, each counted once for all lanes of a batch that ran it together.
         openness: Whether another order of its warps may leave something else behind.
-        trace: What a control slice stored to.
         sites: Instructions that are counted by themselves, in the order of their numbers, with what was
             counted there over the whole grid, by event; of several launches together nothing.
     """
@@ -116,7 +119,6 @@ class LaunchResult:
     least: bool = False
     steps: int = 0
     openness: Openness = Openness.NONE
-    trace: StoreTrace | None = None
     sites: tuple[tuple[Site, CountedTotals], ...] = ()
 
 
@@ -178,10 +180,10 @@ def launch(
     template.merged_atomics = merged_atomics
     template.loops = {number: program.listing.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
-    sliced = trace = None
+    sliced = None
     if slice_steps is not None:
         sliced, instruction_budget = SliceRun(slice_steps), _NO_BUDGET
-        observers = [*observers, trace := StoreTrace(memory.writable)]
+        observers = [*observers, ValuelessElements({buffer.address for buffer in memory.writable})]
     run = _Run(template, sample, instruction_budget, observers, sliced=sliced, order=order)
     if order is not None:
         run.interleaved(order)
@@ -211,7 +213,6 @@ def launch(
         least=run.least,
         steps=run.steps,
         openness=run.openness,
-        trace=trace,
         sites=tuple(zip(program.sites, totals.sites, strict=True)),
     )
 
@@ -324,7 +325,8 @@ class _Run:
         observers = [*self._observers, *([stored] if stored else [])]
         if self.sliced is not None:
             batch.control_slice = self.sliced
-            valueless = ValuelessBytes(program.deciding or ())
+            decide = [_OWN[space] for space in _OWN.keys() & (program.deciding or ())]
+            valueless = ValuelessElements(decide)
             stale = StaleReads(Cache.READ_ONLY, batch.fault)
             batch.events.observe([*observers, valueless, stale], template.memory.buffers)
         else:

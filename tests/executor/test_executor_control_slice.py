@@ -136,7 +136,7 @@ def test_a_control_slice_counts_what_its_kernel_counts(case):
     np.testing.assert_array_equal(result.block_warps[timed], whole.block_warps[timed])
     assert result.lane_instructions == whole.lane_instructions
     assert result.exact_sample
-    assert result.trace.stored(output).all()
+    assert output.written_mask().all()
     np.testing.assert_array_equal(output.array(), case.arrays[case.output])  # no value moved
 
 
@@ -158,8 +158,8 @@ def test_a_flag_that_does_not_order_is_a_race(wrong):
 
 
 def test_a_tile_that_nobody_stores_is_missing_from_the_trace():
-    result, output = Case(SOURCES["stream without a tile"], *STREAM).sliced()
-    stored = result.trace.stored(output).reshape(40, 64)
+    _, output = Case(SOURCES["stream without a tile"], *STREAM).sliced()
+    stored = output.written_mask().reshape(40, 64)
     assert np.flatnonzero(~stored.all(axis=1)).tolist() == [30]
 
 

@@ -68,7 +68,6 @@ from gpuprof.executor import (
     Order,
     Program,
     Sample,
-    StoreTrace,
     TooMuchWork,
     ValueNeeded,
     Witness,
@@ -210,10 +209,8 @@ class SimBackend(Backend):
         """
         why = DEPENDS if sample is None else DEAR
         with self._verifying_smaller(case, compiled, why) as verify:
-            counted, trace = self._count_slice(case, compiled, sample)
-            for spec, missing in (
-                never_written(case.problem, counted.buffers, trace) if sample is None else ()
-            ):
+            counted = self._count_slice(case, compiled, sample)
+            for spec, missing in never_written(case.problem, counted.buffers) if sample is None else ():
                 return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
             verified = verify()
         if verified is None or verified.verification is None:
@@ -271,7 +268,7 @@ class SimBackend(Backend):
 
     def _count_slice(
         self, case: ConfiguredCase, compiled: Functions, sample: Sample | None = None
-    ) -> tuple[ExecutedCase, StoreTrace]:
+    ) -> ExecutedCase:
         """Run the control slice of a case's one launch, or of a sample of it, and tell what it stores to.
 
         Raises:
@@ -302,12 +299,11 @@ class SimBackend(Backend):
             raise NotConclusive from None
         except KernelFault as fault:
             raise self._failure(fault, case, memory) from fault
-        assert result.trace is not None
         if sample is not None and not stands_for_grid(case.problem, buffers, result):
             raise NotConclusive
         counted = self._executed_case(case, {one.entry: program}, [link], [result], buffers)
         play = partial(played, self.device, case, compiled, [link], [result], watch)
-        return replace(counted, model=partial(model_of, play)), result.trace
+        return replace(counted, model=partial(model_of, play))
 
     def _executed_case(
         self,
@@ -390,7 +386,7 @@ class SimBackend(Backend):
             samples = self.samples(case)
             if samples[0] and self._sums_are_dear(case, compiled, samples[0]):
                 with suppress(NotConclusive):
-                    return self._count_slice(case, compiled, samples[0])[0]
+                    return self._count_slice(case, compiled, samples[0])
             found = self._execute(case, compiled, samples)
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if found.caveat and quick:
@@ -398,7 +394,7 @@ class SimBackend(Backend):
             return found
         except BlocksBuildOnEachOther as blocked:
             try:
-                return self._count_slice(case, compiled)[0]
+                return self._count_slice(case, compiled)
             except NotConclusive:
                 raise blocked from None
 

@@ -155,10 +155,7 @@ def check_verdict(verification: Verification, executed: ExecutedCase) -> None:
 
 
 def mistaken_shares(
-    problem: Problem,
-    buffers: Mapping[str, Buffer],
-    stored: Mapping[str, Stored],
-    written_bytes: Callable[[Buffer], int] = lambda buffer: buffer.written_bytes,
+    problem: Problem, buffers: Mapping[str, Buffer], stored: Mapping[str, Stored]
 ) -> Iterator[tuple[ArraySpec, float]]:
     """The outputs of which the grid would write another share than all, as its sample tells, in bytes.
 
@@ -169,7 +166,7 @@ def mistaken_shares(
         buffer, seen = buffers[spec.name], stored.get(spec.name, Stored())
         if buffer.combined or not seen.by_sample:
             continue
-        covered = seen.by_grid * written_bytes(buffer) / seen.by_sample
+        covered = seen.by_grid * buffer.written_bytes / seen.by_sample
         if abs(covered - spec.nbytes) > _COVERAGE_SLACK * spec.nbytes:
             yield spec, covered
 

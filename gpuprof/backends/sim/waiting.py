@@ -16,7 +16,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import mistaken_shares
 from gpuprof.backends.verification import verification_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import Buffer, LaunchResult, StoreTrace
+from gpuprof.executor import Buffer, LaunchResult
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import smaller_cases
 from gpuprof.problems.check import ErrorComparison
@@ -65,27 +65,21 @@ def at_smaller_size(found: Findings, problem: Problem, why: str) -> Findings:
 
 
 def never_written(
-    problem: Problem, buffers: Mapping[str, Buffer], trace: StoreTrace
+    problem: Problem, buffers: Mapping[str, Buffer]
 ) -> Iterator[tuple[ArraySpec, NDArray[np.bool_]]]:
     """Yield the outputs that have elements to which a grid stores nothing, and which those are."""
     for spec in problem.outputs:
-        missing = ~trace.stored(buffers[spec.name])
+        missing = ~buffers[spec.name].written_mask().reshape(-1)
         if missing.any() and not spec.is_read:
             yield spec, missing
 
 
 def stands_for_grid(problem: Problem, buffers: Mapping[str, Buffer], result: LaunchResult) -> bool:
     """Whether the blocks of a sample store what their part of the grid stores, by themselves."""
-    trace = result.trace
-    assert trace is not None
-
-    def written_bytes(buffer: Buffer) -> int:
-        return int(trace.stored(buffer).sum()) * buffer.item_bytes
-
     return (
         not result.counters["global_atomic_requests"]
         and all(spec.name in result.stored for spec in problem.outputs)
-        and not any(mistaken_shares(problem, buffers, result.stored, written_bytes))
+        and not any(mistaken_shares(problem, buffers, result.stored))
     )
 
 

@@ -132,7 +132,9 @@ class BulkStores:
             if combine is None:
                 told |= {"index": place, "by": who, "size": size, "manner": Manner.WRITE}
                 tell("write", buffer, given, **told)
-                if not address_only:
+                if address_only:
+                    buffer.mark(place, size)
+                else:
                     buffer.store(place, given, size)
                 continue
             each = size // combine.dtype.itemsize
@@ -141,7 +143,9 @@ class BulkStores:
             told |= {"index": place, "by": np.repeat(who, each), "size": combine.dtype.itemsize}
             tell("update", buffer, **told, manner=Manner.STRONG_WRITE)
             buffer.combined = True
-            if not address_only:
+            if address_only:
+                buffer.mark(place, combine.dtype.itemsize)
+            else:
                 _combine(buffer, place, given, combine)
 
     def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:

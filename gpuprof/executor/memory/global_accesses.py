@@ -154,7 +154,7 @@ class LocalLanes:
     size: int
     address: int = 1
     item_bytes: int = 1
-    space: str = "local"
+    name: str = "local memory"
 
 
 #: The names of a thread of a launch, by its number: threadIdx and blockIdx.

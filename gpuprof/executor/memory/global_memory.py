@@ -161,6 +161,10 @@ class Buffer:
     def store(self, index: NDArray[np.intp], values: Lanes, size: int) -> None:
         """Store `values` at `index`, both in elements of `size` bytes, and remember what was written."""
         self.changeable(size)[index] = values
+        self.mark(index, size)
+
+    def mark(self, index: NDArray[np.intp], size: int) -> None:
+        """Remember that something was written there, though perhaps not its value."""
         item = self._dtype.itemsize
         if self._written is None:
             self._written = np.zeros(self._bytes.size // item + 1, dtype=np.bool_)

@@ -319,7 +319,7 @@ class SharedBlocks:
 
     address = 0
     item_bytes = 4
-    space = "shared"
+    name = "shared memory"
 
     def __init__(self, shared: SharedMemory, layout: ClusterLayout) -> None:
         self._shared = shared

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which elements of global memory a launch stores to, and which of them without their value.
+"""How much a launch stores to each buffer, and which elements of memory without their value.
 
 A launch of control slices moves only the values that decide where threads go. It counts rightly as long as no
-other one is asked for, and what it never stores to is never written.
+other one is asked for.
 """
 
 from collections.abc import Collection
@@ -12,13 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools, Counts
-from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
+from gpuprof.executor.lanes.masks import Counts
+from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
-from gpuprof.executor.memory.shared_memory import SharedBlocks
-
-_STORED, _VALUELESS = 1, 2
 
 
 class ValueNeeded(Exception):
@@ -28,63 +24,19 @@ class ValueNeeded(Exception):
         super().__init__(f"line {line} reads an element of {where} whose value decides what happens next")
 
 
-class StoreTrace(Observer):
-    """What one launch of control slices does to some buffers."""
+class ValuelessElements(Observer):
+    """Which elements of buffers, bytes of shared and local memory, control slices leave without their value.
 
-    def __init__(self, buffers: list[Buffer]) -> None:
-        self._watched = {buffer.address for buffer in buffers}
-        self._marks: dict[int, NDArray[np.uint8]] = {}
-
-    def wants(self, buffer: Any) -> bool:
-        """As an observer."""
-        return buffer.address in self._watched
-
-    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
-        """As an observer.
-
-        Raises:
-            ValueNeeded: The value decides something, and is not there.
-        """
-        marks = self._marks.get(buffer.address)
-        if marks is None or one.address_only:
-            return
-        elements, _ = buffer.elements_at(one.place, one.size)
-        if (marks[elements] & _VALUELESS).any():
-            raise ValueNeeded(buffer.name, one.line)
-
-    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
-        """As an observer."""
-        if buffer.address not in self._marks:
-            # Padded as the buffer is, for a view of any access size.
-            self._marks[buffer.address] = np.zeros(buffer.size // buffer.item_bytes + 16, dtype=np.uint8)
-        elements, _ = buffer.elements_at(one.place, one.size)
-        self._marks[buffer.address][elements] = _STORED | _VALUELESS if one.address_only else _STORED
-
-    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As an observer."""
-        self.read(buffer, one)
-        self.write(buffer, one, one.index)
-
-    def stored(self, buffer: Buffer) -> NDArray[np.bool_]:
-        """Return which elements of a buffer were stored to."""
-        elements = buffer.size // buffer.item_bytes
-        marks = self._marks.get(buffer.address)
-        return np.zeros(elements, np.bool_) if marks is None else marks[:elements] != 0
-
-
-class ValuelessBytes(Observer):
-    """Which bytes of one batch's memory a control slice has left without their value.
-
-    Of the `spaces`, of "shared" and "local", whose content decides anything.
+    Of those buffers that have one of these addresses.
     """
 
-    def __init__(self, spaces: Collection[str]) -> None:
-        self._spaces = spaces
+    def __init__(self, addresses: Collection[int]) -> None:
+        self._addresses = addresses
         self._marks: dict[int, NDArray[np.bool_]] = {}
 
     def wants(self, buffer: Any) -> bool:
         """As an observer."""
-        return isinstance(buffer, SharedBlocks | LocalLanes) and buffer.space in self._spaces
+        return buffer.address in self._addresses
 
     def read(self, buffer: Any, one: MemoryOperation) -> None:
         """As an observer.
@@ -92,22 +44,29 @@ class ValuelessBytes(Observer):
         Raises:
             ValueNeeded: The value decides something, and a store has left it out.
         """
-        if not one.address_only and self._of(buffer, one.size)[one.place].any():
-            raise ValueNeeded(f"{buffer.space} memory", one.line)
+        if not one.address_only and buffer.address in self._marks:
+            marks, place = self._at(buffer, one)
+            if marks[place].any():
+                raise ValueNeeded(buffer.name, one.line)
 
     def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
         """As an observer."""
-        self._of(buffer, one.size)[one.place] = one.address_only
+        marks, place = self._at(buffer, one)
+        marks[place] = one.address_only
 
     def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
         """As an observer."""
         self.read(buffer, one)
         self.write(buffer, one, failed)
 
-    def _of(self, buffer: Any, size: int) -> NDArray[np.bool_]:
+    def _at(self, buffer: Any, one: MemoryOperation) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return the marks in rows as long as an access, and the row of each."""
+        item = buffer.item_bytes if isinstance(buffer, Buffer) else 1
         if buffer.address not in self._marks:
-            self._marks[buffer.address] = np.zeros(buffer.size, dtype=np.bool_)
-        return self._marks[buffer.address].reshape(-1, size)
+            # Padded as the buffer is, for a view of any access size.
+            self._marks[buffer.address] = np.zeros(-(-buffer.size // 16) * 16 // item, dtype=np.bool_)
+        each = max(1, one.size // item)
+        return self._marks[buffer.address].reshape(-1, each), one.place * one.size // (item * each)
 
 
 class StoredBytes(Observer):

@@ -142,9 +142,11 @@ class GlobalSpace:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
             batch.events.tell("write", target, values, **request.access(places, part))
-            if not batch.events.address_only:
-                index, chosen = scatter(places, values, part)
-                target.store(index, chosen, self.request.size)
+            index, chosen = scatter(places, values, part)
+            if batch.events.address_only:
+                target.mark(index, request.size)
+            else:
+                target.store(index, chosen, request.size)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
@@ -160,7 +162,9 @@ class GlobalSpace:
             index = np.broadcast_to(places, old.shape)[lanes]
             buffer.combined = True
             failed = None
-            if not batch.events.address_only:
+            if batch.events.address_only:
+                buffer.mark(index, self.request.size)
+            else:
                 content = buffer.changeable(self.request.size)
                 old[lanes] = apply(content, index, lanes, True).view(old.dtype)
                 buffer.store(index, content[index], self.request.size)
