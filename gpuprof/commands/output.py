@@ -9,7 +9,6 @@ import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from gpuprof import signals
@@ -36,14 +35,8 @@ class Outputs:
 
     @classmethod
     def of(cls, output: OutputOptions) -> "Outputs":
-        kinds = {
-            "html": output.html,
-            "json": output.json,
-            "csv": output.csv,
-            "markdown": output.markdown,
-            "junit": output.junit,
-        }
-        named = {kind: path for kind, path in kinds.items() if path is not None}
+        kinds = ("html", "json", "csv", "markdown", "junit")
+        named = {kind: path for kind in kinds if (path := getattr(output, kind)) is not None}
         refuse_two_printed(*named.values())
         return cls(named, output.force)
 
@@ -132,27 +125,22 @@ def write_file(path: Path, text: str) -> None:
 
 def check_report_path(path: Path, force: bool) -> None:
     """Refuse a report's path before any work is done; an earlier report of gpuprof's may be replaced."""
-    check_writable(path, force or _is_report(path))
+    generator = b'<meta name="generator" content="gpuprof '
+    check_writable(path, force or _begins(path, lambda head: generator in head))
 
 
 def check_table_path(path: Path, force: bool) -> None:
     """The same for Markdown and CSV: an empty file, as a CI system prepares one, may be replaced."""
-    check_writable(path, force or _is_empty(path))
+    check_writable(path, force or _begins(path, lambda head: not head))
 
 
-def _is_report(path: Path) -> bool:
+def _begins(path: Path, so: Callable[[bytes], bool]) -> bool:
+    """Whether a file begins so; False of what cannot be read."""
     try:
         if not path.is_file():  # a pipe that nobody writes to would hold us up
             return False
         with path.open("rb") as file:
-            return b'<meta name="generator" content="gpuprof ' in file.read(4096)
-    except PATH_ERRORS:
-        return False
-
-
-def _is_empty(path: Path) -> bool:
-    try:
-        return path.is_file() and path.stat().st_size == 0
+            return so(file.read(4096))
     except PATH_ERRORS:
         return False
 
@@ -161,11 +149,6 @@ def print_written(*paths: Path, aside: bool = False) -> None:
     """Name files on standard output, one a line; on standard error where the other one holds a file."""
     for path in paths:
         (tell if aside else say)(f"Wrote {path}")
-
-
-def directory_of(operation: str, started: datetime) -> Path:
-    """The directory of a run that names none, unless another run of this second has it."""
-    return RUNS / f"{operation}-{started:%Y%m%d-%H%M%S}"
 
 
 def link_latest(directory: Path) -> None:

@@ -17,10 +17,10 @@ from gpuprof import signals, timeline
 from gpuprof.analysis.status import status_of
 from gpuprof.commands.gating import hold
 from gpuprof.commands.output import (
+    RUNS,
     Outputs,
     check_report_path,
     check_table_path,
-    directory_of,
     link_latest,
     open_report,
     print_written,
@@ -84,7 +84,8 @@ class Destination:
             json = resume
             html = html or resume.with_name(f"{resume.stem}.html")
         named = json or html
-        folder = resume or output.output or (named.parent if named else directory_of(operation, started))
+        own = RUNS / f"{operation}-{started:%Y%m%d-%H%M%S}"
+        folder = resume or output.output or (named.parent if named else own)
         return cls(
             json or folder / (f"{html.stem}.json" if html else RESULTS_NAME),
             html or folder / (f"{json.stem}.html" if json else REPORT_NAME),

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
-from gpuprof.analysis.numbers import time_us
+from gpuprof.analysis.numbers import plural, time_us
+from gpuprof.analysis.tuned import value_of
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
@@ -35,9 +36,17 @@ _EVERY_S = 30.0
 class Shown(Progress, Watcher):
     """A display of a run, or of a search; it says nothing but why nothing runs."""
 
+    def __init__(self) -> None:
+        self._pace = Pace(0)
+        self._labels: tuple[str, ...] = ()
+
     def opened(self, opened: Opened, cases: int = 0) -> None:
+        self._pace, self._labels = Pace(cases), opened.labels
         if why := why_here(opened):
             tell(why)
+
+    def started(self, case: Case) -> None:
+        self._pace.start(case)
 
     def timed(self, run: Run) -> None:
         """All times are there, and the executor still counts: the answer by the times comes now."""
@@ -64,13 +73,6 @@ def why_here(opened: Opened) -> str:
     return f"{opened.backend_reason} {instead}"
 
 
-def _devices(opened: Opened) -> str:
-    """What the run is on: of several, each with the number by which a bar calls it."""
-    if not opened.labels:
-        return opened.device.name
-    return ", ".join(f"{number}: {label}" for number, label in enumerate(opened.labels))
-
-
 def _parameters(params: Mapping[str, int]) -> str:
     """The parameters that tell one case of a kernel from another, as what follows its block."""
     return "".join(f" {name}={value}" for name, value in params.items())
@@ -80,20 +82,15 @@ class _Lines(Shown):
     """For logs: a line for each case, or for each stage of a search and now and then within a long one."""
 
     def __init__(self) -> None:
-        self._pace = Pace(0)
-        self._labels: tuple[str, ...] = ()
+        super().__init__()
         self._stage = ""
         self._told = 0.0
 
     def opened(self, opened: Opened, cases: int = 0) -> None:
         super().opened(opened, cases)
-        self._pace = Pace(cases)
-        self._labels = opened.labels
-        how_many = f": {cases} {'case' if cases == 1 else 'cases'}" if cases else ""
-        tell(f"{_devices(opened)}{how_many}")
-
-    def started(self, case: Case) -> None:
-        self._pace.start(case)
+        # Of several devices each has the number by which a bar calls it.
+        numbered = ", ".join(f"{number}: {label}" for number, label in enumerate(opened.labels))
+        tell((numbered or opened.device.name) + (f": {plural(cases, 'case')}" if cases else ""))
 
     def finished(self, measurement: Measurement) -> None:
         """Name the case, its time or how it ended and when, and how long the others may take."""
@@ -156,11 +153,10 @@ class _Bar(Shown):
                 yield from super().get_renderables()
                 yield from shown
 
+        super().__init__()
         self._beneath = shown
         console = Console(stderr=True)
-        self._pace = Pace(0)
         self._narrow = console.width < _NARROW
-        self._labels: tuple[str, ...] = ()
         self._progress = Beneath(
             TextColumn("{task.description}", markup=False),
             *(() if self._narrow else (BarColumn(bar_width=None),)),
@@ -176,13 +172,12 @@ class _Bar(Shown):
     def opened(self, opened: Opened, cases: int = 0) -> None:
         if why := why_here(opened):
             self._progress.console.print(one_line(why), markup=False)
-        self._pace = Pace(cases)
-        self._labels = opened.labels
+        self._pace, self._labels = Pace(cases), opened.labels
         what = f"{len(opened.labels)} devices" if opened.labels else opened.device.name
         self._progress.update(self._task, description=one_line(what), total=cases or None)
 
     def started(self, case: Case) -> None:
-        self._pace.start(case)
+        super().started(case)
         where = f"{case.device}: " if self._labels else ""
         self._progress.update(self._task, description=one_line(f"{where}{case.name} {case.problem.label}"))
 
@@ -229,10 +224,8 @@ class _Bar(Shown):
 
 def _time_of(measurement: Measurement) -> str:
     """What a case was measured to take; empty where it was not."""
-    timing = measurement.timing
-    if measurement.outcome != "ok" or timing is None or timing.cold is None:
-        return ""
-    return time_us(timing.cold.median_us)
+    us = value_of(measurement, "time")
+    return "" if us is None else time_us(us)
 
 
 def _show_times(run: Run, file: TextIO, **how: Any) -> None:
