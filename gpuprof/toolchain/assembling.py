@@ -16,7 +16,7 @@ from gpuprof.cubin_file import architecture_in, function_of, kernels_in
 from gpuprof.errors import CompileError
 from gpuprof.ptx_directives import ptx_entries, target_of_ptx
 from gpuprof.toolchain.cache import kept, kernels_named
-from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, ptxas_report, spilled_bytes
+from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, compiled_kernels
 
 _PACKAGE = "nvidia-cuda-nvcc"
 _TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
@@ -70,7 +70,7 @@ def load_ptx(
         identity = [*said, name, *names, hashlib.sha256(ptx.encode()).hexdigest()]
 
         def make(path: Path = path, said: tuple[str, ...] = said) -> tuple[CompiledKernel, ...]:
-            return _kernels(ptx, names, arch, *assemble_with(path, ptx, name, target=target), said)
+            return compiled_kernels(ptx, names, arch, *assemble_with(path, ptx, name, target=target), said)
 
         try:
             return kept(kernels_named(names), identity, make)
@@ -78,37 +78,8 @@ def load_ptx(
             if _TOO_NEW not in error.log:
                 raise
     if assemble is not None:
-        return _kernels(ptx, names, arch, *assemble(ptx, name), ("the driver's linker",))
-    return _kernels(ptx, names, arch, b"", "", ())
-
-
-def _kernels(
-    ptx: str, names: Sequence[str], arch: str, cubin: bytes, log: str, said: tuple[str, ...]
-) -> tuple[CompiledKernel, ...]:
-    """Kernels with what their machine code and ptxas' report say of them; without code, nothing."""
-    held = kernels_in(cubin) if cubin else {}
-
-    def spilled(name: str) -> int | None:
-        report = ptxas_report(log, name)
-        if report is not None:
-            return spilled_bytes(report)
-        # Nothing is spilled where a thread has no local memory; else code does not tell what for.
-        return 0 if name in held and not held[name].frame_bytes else None
-
-    return tuple(
-        CompiledKernel(
-            entry=name,
-            arch=arch,
-            cubin=cubin,
-            ptx=ptx,
-            registers_per_thread=held[name].registers_per_thread if held else 0,
-            static_shared_bytes=held[name].static_shared_bytes if held else 0,
-            spill_bytes=spilled(name),
-            log=log.strip(),
-            options=said,
-        )
-        for name in names
-    )
+        return compiled_kernels(ptx, names, arch, *assemble(ptx, name), ("the driver's linker",))
+    return compiled_kernels(ptx, names, arch, b"", "", ())
 
 
 def load_cubin(
@@ -130,7 +101,7 @@ def load_cubin(
             fix=f"Compile it for {arch}, or name its PTX.",
         )
     names = tuple(_entry_named(entry, tuple(kernels), name) for entry in entries)
-    return _kernels(ptx, names, arch, cubin, "", ())
+    return compiled_kernels(ptx, names, arch, cubin, "", ())
 
 
 def runs_on(cubin: bytes, arch: str) -> bool:

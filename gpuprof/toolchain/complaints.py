@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from gpuprof.cuda_source.confined import REFUSED
-from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
+from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import conditions_at, line_of, masked
 from gpuprof.errors import CompileError
@@ -19,6 +19,8 @@ from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 #: The name under which NVRTC reports on the kernels that are asked for.
 _NAMES = "__nv_name_map"
+#: How many errors there were.
+_COUNT = re.compile(r"\d+ (?:catastrophic )?errors? detected")
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
 #: What NVRTC adds to that where it was told of no folder.
 _NO_FOLDERS = " (no directories in search list)"
@@ -65,7 +67,7 @@ def explain(
     """The error of a source that NVRTC rejected."""
     lines = log.replace(_NO_FOLDERS, "").splitlines()
     errors = [line.strip() for line in lines if "error" in line or "ptxas fatal" in line]
-    own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
+    own = [line for line in errors if not (line.startswith(_NAMES) or _COUNT.match(line))]
     if own or not errors:
         first = _telling(own) if own else "see the log"
         fix = _fix_of(program, first)
@@ -91,7 +93,7 @@ def no_such_kernel(
     texts = (program.source, *program.headers.values())
     functions = sorted(
         (function for text in texts for function in kernel_functions(text)),
-        key=lambda function: -_likeness(wanted, function.name),
+        key=lambda function: -SequenceMatcher(None, wanted.lower(), function.name.lower()).ratio(),
     )
     if not functions:
         return CompileError(
@@ -112,24 +114,12 @@ def no_such_kernel(
             fix=f'Say which by the types that it takes, as in entry = "{entry}({near.types})".',
         )
     reason = f": {why}" if near.name.rpartition("::")[2] == wanted.rpartition("::")[2] and why else ""
-    known = listed([*map(_described, functions)], _MOST_LISTED)
+    known = listed([f"{one.entry} (line {one.line})" for one in functions], _MOST_LISTED)
     return CompileError(
         f"{file_name} defines no kernel {entry}{reason}. Its __global__ functions: {known}.",
         log=log,
         fix=f'Set entry in the header, for example entry = "{near.entry}".',
     )
-
-
-def _described(function: KernelFunction) -> str:
-    return f"{function.entry} (line {function.line})"
-
-
-def _likeness(wanted: str, name: str) -> float:
-    return SequenceMatcher(None, wanted.lower(), name.lower()).ratio()
-
-
-def _is_count(line: str) -> bool:
-    return re.match(r"\d+ (?:catastrophic )?errors? detected", line) is not None
 
 
 def _telling(errors: Sequence[str]) -> str:
@@ -177,7 +167,10 @@ def _lacks_cuda_headers(program: NvrtcProgram) -> bool:
 
 
 def _about_name(program: NvrtcProgram, name: str) -> str:
-    if name in ("half", "__half", "half2", "__half2") and "cuda_fp16.h" not in _included(program):
+    if (
+        name in ("half", "__half", "half2", "__half2")
+        and "cuda_fp16.h" not in included_names(program.source).names
+    ):
         return "Add #include <cuda_fp16.h>."
     if name in _WITHOUT_MASK:
         return f"CUDA has {name}_sync(mask, …) since version 9: 0xffffffff where all lanes take part."
@@ -193,7 +186,3 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
             asked = " and ".join(f"`{text}`" for text in conditions)
             return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
     return ""
-
-
-def _included(program: NvrtcProgram) -> tuple[str, ...]:
-    return included_names(program.source).names

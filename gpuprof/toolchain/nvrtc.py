@@ -20,8 +20,6 @@ from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreig
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
-_REGISTERS = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")
 _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
@@ -214,14 +212,13 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
         lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry)) for entry in entries]
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
-    made = (cubin, ptx, log, options)
-    compiled = []
-    for entry, (_, name) in zip(entries, lowered, strict=True):
-        report = ptxas_report(log, name.decode()) if name else None
-        if report is None:
+    symbols = [name.decode() if name else "" for _, name in lowered]
+    held = kernels_in(cubin)
+    for entry, symbol in zip(entries, symbols, strict=True):
+        if symbol not in held:
             raise no_such_kernel(program, file_name, entry, log)
-        compiled.append(_compiled_kernel(name.decode(), report, *made))
-    return tuple(compiled)
+    arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
+    return compiled_kernels(ptx, symbols, arch, cubin, log, options)
 
 
 def _expression(entry: str) -> bytes:
@@ -251,41 +248,35 @@ def _names_error(log: str) -> bool:
     return any(re.search("error|fatal(?!.*Memory allocation failure)", line) for line in lines)
 
 
-def _compiled_kernel(
-    entry: str, report: str, cubin: bytes, ptx: str, log: str, options: tuple[str, ...]
-) -> CompiledKernel:
-    """One kernel of a compiled file, with what ptxas reports of it."""
-    arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
-    shared = _SHARED.search(report)
-    registers = _REGISTERS.search(report)
-    if registers is None:
-        raise CompileError(f"ptxas reported no register count for {entry}.", log=log)
-    return CompiledKernel(
-        entry=entry,
-        arch=arch,
-        cubin=cubin,
-        ptx=ptx,
-        registers_per_thread=int(registers[1]),
-        static_shared_bytes=int(shared[1]) if shared else 0,
-        spill_bytes=spilled_bytes(report),
-        log=log.strip("\0 \n"),
-        options=options,
-    )
-
-
-def spilled_bytes(report: str) -> int:
-    """Bytes of spill stores and loads that ptxas reports of one kernel."""
-    spills = _SPILLS.search(report)
-    return int(spills[1]) + int(spills[2]) if spills else 0
-
-
-def ptxas_report(log: str, entry: str) -> str | None:
-    """The part of ptxas' verbose output that belongs to one kernel."""
+def compiled_kernels(
+    ptx: str, names: Sequence[str], arch: str, cubin: bytes, log: str, options: tuple[str, ...]
+) -> tuple[CompiledKernel, ...]:
+    """Kernels with what their machine code and ptxas' report say of them; without code, nothing."""
+    held = kernels_in(cubin) if cubin else {}
     parts = re.split(r"Compiling entry function '([^']*)'", log)
-    for name, text in zip(parts[1::2], parts[2::2], strict=True):
-        if name == entry:
-            return text
-    return None
+    reports = dict(zip(parts[1::2], parts[2::2], strict=True))
+
+    def spilled(name: str) -> int | None:
+        if name in reports:
+            spills = _SPILLS.search(reports[name])
+            return int(spills[1]) + int(spills[2]) if spills else 0
+        # Nothing is spilled where a thread has no local memory; else code does not tell what for.
+        return 0 if name in held and not held[name].frame_bytes else None
+
+    return tuple(
+        CompiledKernel(
+            entry=name,
+            arch=arch,
+            cubin=cubin,
+            ptx=ptx,
+            registers_per_thread=held[name].registers_per_thread if held else 0,
+            static_shared_bytes=held[name].static_shared_bytes if held else 0,
+            spill_bytes=spilled(name),
+            log=log.strip(),
+            options=options,
+        )
+        for name in names
+    )
 
 
 def _bytes(size_of: Any, read: Any, program: Any) -> bytes:
