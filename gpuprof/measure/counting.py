@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gpuprof import timeline
-from gpuprof.backends.base import NOT_COUNTED
+from gpuprof.backends.base import NOT_COUNTED, Findings
 from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
@@ -21,7 +21,7 @@ from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
-from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
+from gpuprof.measure.protocol import Count, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
@@ -38,7 +38,7 @@ class _Job:
 
     case: Case
     measured: list[tuple[int, Measurement]]
-    answer: Counted | None = None
+    answer: Findings | None = None
 
 
 class Counting:
@@ -119,14 +119,15 @@ class Counting:
                 self._open -= bool(job.measured)
                 self._pool.changed.notify_all()
 
-    def _asked(self, case: Case, process: ExecutorProcess) -> Counted:
+    def _asked(self, case: Case, process: ExecutorProcess) -> Findings:
         with timeline.span("count", f"{case.name} {case.problem.label}"):
-            answer: Counted | str = process.answer(Count(case), self._seconds)
+            answer = process.answer(Count(case), self._seconds)
         if isinstance(answer, str):
-            return Counted({}, reason=f"the executor did not count it: {answer}")
-        return answer
+            return Findings("skipped", reason=f"the executor did not count it: {answer}")
+        found: Findings = answer.findings
+        return found
 
-    def _tell(self, answer: Counted, index: int, measurement: Measurement) -> None:
+    def _tell(self, answer: Findings, index: int, measurement: Measurement) -> None:
         if not self._pool.closed:
             self._on_counted(index, _counted(measurement, answer, self._request))
 
@@ -144,7 +145,7 @@ def processes(expected: Sequence[Case], cards: int) -> int:
     return max(1, min(worth_starting(kernels), usable_cores() // cards - 1, room // cards))
 
 
-def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -> Measurement:
+def _counted(measurement: Measurement, answer: Findings, request: OpenExecutor) -> Measurement:
     remarks = tuple(dict.fromkeys((*measurement.remarks, *answer.remarks)))
     if why := answer.reason:
         return replace(measurement, lines_reason=why, bounds_reason=why, model_reason=why, remarks=remarks)

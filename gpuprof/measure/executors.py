@@ -13,7 +13,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.errors import GpuprofError
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import OPEN_TIMEOUT_S, WorkerProcess, worth_another_try
-from gpuprof.measure.protocol import OpenExecutor, Verified, Verify, WorkerDied, WorkerTimeout
+from gpuprof.measure.protocol import Found, OpenExecutor, Verify, WorkerDied, WorkerTimeout
 
 #: What ends a case ends the process that verifies it.
 _ANY_S = 1e6
@@ -97,7 +97,7 @@ def verified_beside(request: OpenExecutor, case: Case) -> Iterator[Callable[[], 
 
     def verify() -> Findings | str | None:
         answer = process.answer(Verify(case), _ANY_S)
-        return answer.findings if isinstance(answer, Verified) else answer
+        return answer.findings if isinstance(answer, Found) else answer
 
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(verify)

@@ -20,7 +20,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, Model, SourceLine
+from gpuprof.results import BackendName, Condition, Explanation, Measurement
 from gpuprof.schema import from_json, to_text
 from gpuprof.text import cut
 
@@ -178,19 +178,6 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """A case's counts and its modelled time, or why there are none."""
-
-    counters: Mapping[str, Counter]
-    lines: tuple[SourceLine, ...] | None = None
-    lines_reason: str | None = None
-    remarks: tuple[str, ...] = ()
-    reason: str = ""
-    model: Model | None = None
-    model_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Verify:
     """Verify a case at the smaller sizes that stand for it, while another process counts it."""
 
@@ -198,8 +185,8 @@ class Verify:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """What they were found to be; None where none is affordable."""
+class Found:
+    """What was counted, with a reason where nothing was, or verified; None where no size is affordable."""
 
     findings: Findings | None
 
@@ -310,7 +297,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare, Reach, Reached),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Verify, Verified, Build, Raised),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Verify, Found, Build, Raised),
     )
 }
 

@@ -35,9 +35,9 @@ from gpuprof.measure.protocol import (
     Build,
     Compiled,
     Count,
-    Counted,
     Explain,
     Explained,
+    Found,
     Measure,
     Measured,
     Open,
@@ -49,7 +49,6 @@ from gpuprof.measure.protocol import (
     Reached,
     Size,
     Sized,
-    Verified,
     Verify,
     decode,
     encode,
@@ -102,7 +101,7 @@ class WorkerSide:
                 return None
             case Verify():
                 found = configured(request.case, self._backend.device)
-                return Verified(self._sim.verify_smaller(found, self._compile(found)))
+                return Found(self._sim.verify_smaller(found, self._compile(found)))
             case Measure():
                 if self._backend.name == "sim" and usable_cores() >= _WITH_ROOM:
                     self._sim.verify_beside = partial(self._verify_beside, request.case)
@@ -114,7 +113,7 @@ class WorkerSide:
             case Explain():
                 return self._explain(request)
             case Count():
-                return self._count(request.case)
+                return Found(self._count(request.case))
             case Build():
                 nothing = CompileOnlyBackend(self._backend.device, "only its resources were asked for")
                 return Measured(*measure_case(request.case, nothing, self._compile))
@@ -205,26 +204,20 @@ class WorkerSide:
         arguments = request.case, request.question, self._sim, self._compile, request.seconds
         return Explained(*explain_case(*arguments))
 
-    def _count(self, case: Case) -> Counted:
+    def _count(self, case: Case) -> Findings:
+        from gpuprof.backends.sim.executed import findings_of
+
         executor = self._sim
         if executor.problem_bytes(case.problem) > executor.memory_budget_bytes:
-            return Counted({}, reason="its arrays do not fit into this machine's memory a second time")
+            why = "its arrays do not fit into this machine's memory a second time"
+            return Findings("skipped", reason=why)
         try:
             found = configured(case, executor.device)
-            executed = executor.count(found, self._compile(found))
+            return findings_of(None, executor.count(found, self._compile(found)))
         except (CaseFailure, CaseSkipped) as error:
             undefined = isinstance(error, ExplainedFailure) and error.explanation.cause in _UNDEFINED
             said = (_RIGHT_BY_LUCK.format(error.what),) if undefined else ()
-            return Counted({}, remarks=said, reason=error.what)
-        model, why = executed.model()
-        return Counted(
-            executed.counters,
-            executed.lines,
-            executed.lines_reason,
-            executed.remarks,
-            model=model,
-            model_reason=why,
-        )
+            return Findings("skipped", remarks=said, reason=error.what)
 
     def _found(self, cases: Iterable[Case]) -> Iterator[tuple[ConfiguredCase, str]]:
         """What can be compiled, with the case's name; what is wrong with others is told in their turn."""

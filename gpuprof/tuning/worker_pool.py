@@ -17,7 +17,7 @@ from gpuprof.measure.pool import Pool
 from gpuprof.measure.protocol import (
     Build,
     Count,
-    Counted,
+    Found,
     Measured,
     OpenExecutor,
     Prepare,
@@ -76,20 +76,21 @@ class WorkerPool:
     def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnDone, until: float) -> int:
         """Count cases that `build` told of, as it does: with bounds and model, or why there are none."""
 
-        def done(index: int, answer: Counted | str) -> None:
+        def done(index: int, answer: Found | str) -> None:
             known = built[index][1]
-            if isinstance(answer, Counted) and not answer.reason:
+            found = None if isinstance(answer, str) else answer.findings
+            if found is not None and not found.reason:
                 counted = replace(
                     known,
                     outcome="ok",
                     reason=None,
-                    executor_counters=answer.counters,
-                    model=answer.model,
-                    model_reason=answer.model_reason,
+                    executor_counters=found.counters,
+                    model=found.model,
+                    model_reason=found.model_reason,
                 )
                 on_done(index, with_bounds(counted, self._request.device))
             else:
-                reason = answer.reason if isinstance(answer, Counted) else str(answer)
+                reason = found.reason if found is not None else str(answer)
                 on_done(index, replace(known, bounds_reason=reason, model_reason=reason))
 
         together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))

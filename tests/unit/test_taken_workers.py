@@ -13,13 +13,14 @@ import pytest
 from problem_support import Gemm
 from unit_support import DEVICE
 
+from gpuprof.backends.base import Findings
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import counting, executors, starting
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
-from gpuprof.measure.protocol import Counted, Measured, Open, Opened, OpenExecutor, Size, WorkerDied
+from gpuprof.measure.protocol import Found, Measured, Open, Opened, OpenExecutor, Size, WorkerDied
 from gpuprof.tuning import worker_pool
 from gpuprof.tuning.worker_pool import WorkerPool
 
@@ -162,7 +163,7 @@ def test_point_that_costs_every_process_is_told(monkeypatch, taken, tries):
 
 @pytest.mark.parametrize(("deaths", "is_counted"), [(TRIES_WHEN_TAKEN - 1, True), (TRIES_WHEN_TAKEN, False)])
 def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counted):
-    answer = Counted({}, None, "", ())
+    answer = Found(Findings("ok"))
     mortal = Mortal(deaths, answer)
     monkeypatch.setattr(executors, "WorkerProcess", mortal)
     monkeypatch.setattr(counting, "_counted", lambda measurement, found, request: found)
@@ -173,7 +174,7 @@ def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counte
     behind.wait()
     behind.close()
     if is_counted:
-        assert told == [answer]
+        assert told == [answer.findings]
     else:
         why = "the executor did not count it: its process was lost: the worker process was killed by SIGKILL"
         assert [found.reason for found in told] == [why]

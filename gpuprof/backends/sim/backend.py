@@ -377,7 +377,7 @@ class SimBackend(Backend):
                 return wrong_later(later)
         return findings_of(proof, found)
 
-    def count(self, case: ConfiguredCase, compiled: Functions) -> "ExecutedCase":
+    def count(self, case: ConfiguredCase, compiled: Functions) -> ExecutedCase:
         """Execute one case that was verified elsewhere, for its counts.
 
         Fails and skips as `run`.

@@ -122,15 +122,15 @@ class BlocksBuildOnEachOther(CaseSkipped):
         super().__init__(sentence, fix=RUN_WHOLE)
 
 
-def findings_of(proof: Proof, executed: ExecutedCase) -> Findings:
-    """What a case is told to be, right or wrong, with what it counted."""
-    passed = proof.verification.passed
-    model, why = executed.model() if passed else (None, "its result is wrong")
+def findings_of(proof: Proof | None, executed: ExecutedCase) -> Findings:
+    """What a case is told to be, right or wrong, with what it counted; no proof where others verify it."""
+    wrong = proof is not None and not proof.verification.passed
+    model, why = (None, "its result is wrong") if wrong else executed.model()
     return Findings(
-        "ok" if passed else "incorrect",
-        reason=None if passed else sentence_of(proof.verification, later=False),
-        remarks=(*proof.remarks, *executed.remarks),
-        verification=proof.verification,
+        "incorrect" if wrong else "ok",
+        reason=sentence_of(proof.verification, later=False) if proof and wrong else None,
+        remarks=(*(proof.remarks if proof else ()), *executed.remarks),
+        verification=proof.verification if proof else None,
         timing_reason=NO_TIME,
         event_floor_reason=NO_TIME,
         clocks_reason=NO_TIME,
