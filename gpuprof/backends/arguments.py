@@ -49,19 +49,15 @@ def points_to(written: str, element: ElementType) -> bool | None:
     if pointee in _BYTES:
         return None
     if pointee in _C_FLOATS:
-        same = {name for name, nbytes in _C_FLOATS.items() if nbytes == _C_FLOATS[pointee]}
-        return bool(element.roundoff) and (element.c_type == pointee or _is_same_half(pointee, element, same))
+        # Both spellings of a half are one type, and so are those of a bfloat16.
+        as_wide = _C_FLOATS.get(element.c_type) == _C_FLOATS[pointee]
+        return as_wide and ("bfloat" in pointee) == ("bfloat" in element.c_type)
     nbytes = _integer_bytes(pointee)
     if nbytes is None:
         return None
     if element.roundoff and (pointee.startswith(("unsigned", "uint")) or nbytes == element.nbytes):
         return None
     return nbytes == element.nbytes
-
-
-def _is_same_half(pointee: str, element: ElementType, same: set[str]) -> bool:
-    """Both spellings of a half are one type, and so are those of a bfloat16."""
-    return element.c_type in same and ("bfloat" in pointee) == ("bfloat" in element.c_type)
 
 
 def _integer_bytes(written: str) -> int | None:
@@ -171,10 +167,12 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             if not name and _is_pointer(parameter, written):  # the null pointer
                 argument = ValueArgument("0", bytes(parameter.nbytes))
         elif name in maps:
-            argument = maps[name] if _takes_map(parameter) else None
+            fits = parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
+            argument = maps[name] if fits else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
         elif name in textures:
-            argument = textures[name] if _takes_handle(parameter, written) else None
+            fits = _takes_integer(parameter, written, _HANDLE_BYTES) and parameter.nbytes == _HANDLE_BYTES
+            argument = textures[name] if fits else None
             wanted = f"a {textures[name].word}, {textures[name].c_type}"
         elif name in problem.dimensions:
             argument, wanted = _size(name, problem.dimensions[name], parameter, written)
@@ -237,14 +235,6 @@ def _naming_members(arguments: Sequence[object], parameters: Sequence[Parameter]
     pairs = zip(arguments, parameters, strict=True)
     plain = any(taken.is_struct and not isinstance(given, Members) for given, taken in pairs)
     return 'The members of a struct stand in braces, in order: "{x, n}".' if plain else ""
-
-
-def _takes_map(parameter: Parameter) -> bool:
-    return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
-
-
-def _takes_handle(parameter: Parameter, written: Declared) -> bool:
-    return parameter.is_integer and parameter.nbytes == _HANDLE_BYTES and not _is_pointer(parameter, written)
 
 
 def _array(

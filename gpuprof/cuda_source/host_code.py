@@ -77,14 +77,13 @@ def device_parts(texts: Mapping[str, str]) -> tuple[dict[str, str], frozenset[st
         for one in declarations(text) or ()
     )
     return (
-        {name: _LAMBDA_MARKS.sub(_unmarked, _without(text, left_out[name])) for name, text in texts.items()},
+        {
+            name: _LAMBDA_MARKS.sub(lambda match: match[1] + blank(match[2]), _without(text, left_out[name]))
+            for name, text in texts.items()
+        },
         frozenset(map(_name_of, chain.from_iterable(left_out.values()))) - {""},
         unmarked or any(declarations(text) is None for text in texts.values()),
     )
-
-
-def _unmarked(match: "re.Match[str]") -> str:
-    return match[1] + blank(match[2])
 
 
 def _device_marks(code: str) -> "re.Pattern[str]":

@@ -9,7 +9,7 @@ differ in their parameters only: each is a `[[variants]]` entry.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
@@ -122,7 +122,9 @@ def read_kernels(
     # `options` once meant the compiler's; an operation in a header has a table of that name.
     old = not isinstance(reader.table.get("options", {}), dict)
     if "choose" in reader:
-        _refuse_what_the_chosen_brings(reader, (*_OF_THE_CHOSEN, *(["options"] if old else ())))
+        for name in (*_OF_THE_CHOSEN, *(["options"] if old else ())):
+            if name in reader:
+                raise reader.error(name, "does not go with choose: the chosen kernel brings its own")
     if built is not None:
         for name in (*_OF_A_SOURCE, *(["options"] if old else ())):
             if name in reader:
@@ -165,7 +167,8 @@ def _header_of(
     found = header_span(text)
     if found is not None:
         return Header(text[slice(*found)], where, text.count("\n", 0, found[0]) + 1)
-    if (line := _open_header(text)) is not None:
+    if (unclosed := header_span(f"{text}*/")) is not None:
+        line = text[: unclosed[0]].count("\n") + 1
         raise HeaderError(
             f"{where}:{line}: the header that starts here has no end.",
             fix="Write */ on a line of its own between the header and the code.",
@@ -239,12 +242,6 @@ def header_span(source: str) -> tuple[int, int] | None:
         return None
     end = source.find("*/", opening.end())
     return None if end < 0 else (opening.end(), end)
-
-
-def _open_header(source: str) -> int | None:
-    """The line on which a header begins that nothing ends; None where there is none."""
-    closed = header_span(f"{source}*/")
-    return None if closed is None else source[: closed[0]].count("\n") + 1
 
 
 def _read_operation(reader: TableReader, find_operation: FindOperation, asked: Operation | None) -> Operation:
@@ -443,12 +440,6 @@ def _checked_integers(reader: TableReader, key: str, values: Mapping[str, object
 def _check_macro(reader: TableReader, key: str, name: str) -> None:
     if not is_identifier(name):
         raise reader.error(f"{key}.{name}", "must be a name of letters, digits and _, as C takes it")
-
-
-def _refuse_what_the_chosen_brings(reader: TableReader, names: Sequence[str]) -> None:
-    for name in names:
-        if name in reader:
-            raise reader.error(name, "does not go with choose: the chosen kernel brings its own")
 
 
 def _read_choices(reader: TableReader) -> tuple[Choice, ...]:

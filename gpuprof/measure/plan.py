@@ -64,15 +64,11 @@ def _base_problem(request: Request, size: tuple[int, ...]) -> Problem:
 
 def _cases_of(request: Request, selection: Selection, problem: Problem) -> Iterator[Case]:
     kernel = selection.kernel
-    alternatives = _alternatives(request, kernel)
+    names = {choice.kernel for choice in kernel.choices}
+    alternatives = tuple(other for other in request.ladder.kernels if other.id in names)
     for params in selection.params:
         for block in _blocks_of(kernel, request.blocks):
             yield Case.of(kernel, problem, block, params, alternatives)
-
-
-def _alternatives(request: Request, kernel: Kernel) -> tuple[Kernel, ...]:
-    names = {choice.kernel for choice in kernel.choices}
-    return tuple(other for other in request.ladder.kernels if other.id in names)
 
 
 def _blocks_of(kernel: Kernel, blocks: tuple[Extent, ...]) -> list[Extent]:

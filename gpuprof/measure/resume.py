@@ -9,18 +9,19 @@ Anything else would put figures side by side that do not belong together.
 import dataclasses
 import hashlib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gpuprof import __version__
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions, decisive
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
-from gpuprof.results import Measurement, Run, size_label
+from gpuprof.results import KernelRecord, Measurement, Run, size_label
 from gpuprof.text import cut, format_extent
 
 #: Differences that a message names, and characters of a value that it quotes.
@@ -62,26 +63,11 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is wanted now: as much of a run as is known before a device is opened."""
-
-    version: str
-    asked: Mapping[str, str]
-    operations: Mapping[str, Operation]
-    #: Hashes of the kernels' sources.
-    sources: Mapping[str, str]
-
-
 def check_same_request(before: Run, request: Request, options: RunOptions, path: Path) -> None:
     """Refuse a run that was asked for otherwise, or by another version of gpuprof."""
-    wanted = _Wanted(
-        __version__,
-        asked(request, options),
-        {request.operation.name: request.operation},
-        {kernel.id: kernel.source_hash for kernel in request.kernels},
-    )
-    _refuse(before, path, list(_requests(before, wanted)))
+    operations = {request.operation.name: request.operation}
+    found = _requests(before, __version__, asked(request, options), operations, request.kernels)
+    _refuse(before, path, list(found))
 
 
 def continued(before: Run, now: Run, path: Path) -> Run:
@@ -107,8 +93,7 @@ def continued(before: Run, now: Run, path: Path) -> Run:
 
 def differences(before: Run, now: Run) -> Iterator[str]:
     """What keeps a run from going on as another one, in clauses."""
-    sources = {record.id: record.source_hash for record in now.kernels}
-    yield from _requests(before, _Wanted(now.tool.version, now.asked, now.operations, sources))
+    yield from _requests(before, now.tool.version, now.asked, now.operations, now.kernels)
     yield from _surroundings(before, now)
 
 
@@ -144,20 +129,28 @@ def _refuse(before: Run, path: Path, differences: list[str]) -> None:
     )
 
 
-def _requests(before: Run, wanted: _Wanted) -> Iterator[str]:
-    if before.tool.version != wanted.version:
-        yield f"gpuprof {before.tool.version} wrote it, this is {wanted.version}"
-    if before.operations.keys() != wanted.operations.keys():
-        yield f"it measures {', '.join(before.operations)}, not {', '.join(wanted.operations)}"
+def _requests(
+    before: Run,
+    version: str,
+    wanted: Mapping[str, str],
+    operations: Mapping[str, Operation],
+    kernels: Iterable[Kernel | KernelRecord],
+) -> Iterator[str]:
+    """Differences in what is known before a device is opened."""
+    if before.tool.version != version:
+        yield f"gpuprof {before.tool.version} wrote it, this is {version}"
+    if before.operations.keys() != operations.keys():
+        yield f"it measures {', '.join(before.operations)}, not {', '.join(operations)}"
         return
     if before.asked:
-        yield from _unlike(before.asked, wanted.asked, "--")
+        yield from _unlike(before.asked, wanted, "--")
     else:
         yield "it does not say what was asked for"
-    if before.operations != wanted.operations:
-        yield f"what {', '.join(wanted.operations)} declares has changed"
+    if before.operations != operations:
+        yield f"what {', '.join(operations)} declares has changed"
+    sources = {kernel.id: kernel.source_hash for kernel in kernels}
     for record in before.kernels:
-        if wanted.sources.get(record.id, record.source_hash) != record.source_hash:
+        if sources.get(record.id, record.source_hash) != record.source_hash:
             yield f"the source of {record.id} has changed"
 
 

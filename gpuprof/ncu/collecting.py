@@ -157,19 +157,16 @@ class Collector:
                         fix="Name the one before with --ncu-path.",
                     )
                 self.version = ncu.version
-                self._take_what_is_left(ncu)
+                # What an earlier part of the run profiled and could not keep.
+                for report, found in profiles_left(self.report_path, self.run, self.cases, ncu):
+                    self.reports.append(report)
+                    self._settle(found)
                 self._run_all(ncu, goes_on=bool(self.earlier_version or self.profiles))
         except NcuError as error:
             self.problem = error
             self._give_up(str(error))
         remove_journals(self.report_path)
         return NcuOutcome(self.profiles, tuple(self.reports), self.version, self.problem)
-
-    def _take_what_is_left(self, ncu: Ncu) -> None:
-        """Take what an earlier part of the run profiled and could not keep."""
-        for report, found in profiles_left(self.report_path, self.run, self.cases, ncu):
-            self.reports.append(report)
-            self._settle(found)
 
     def _run_all(self, ncu: Ncu, *, goes_on: bool) -> None:
         """Profile everything, in as few ncu processes as the cases allow."""

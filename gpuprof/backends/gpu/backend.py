@@ -239,14 +239,17 @@ class GpuBackend(Backend):
 
     def _fastest(self, launchers: Sequence[Launch]) -> Launch:
         """Of launchers that compute the same, the one that takes the least; no result of them is kept."""
-        times: list[float] = []
-        for launch in launchers if len(launchers) > 1 else ():
-            launch()
-            self._context.synchronize()
-            self._timer.reset()
-            samples = self._timer.cold(launch, _TRIALS, settle=1)
-            times.append(percentile(sorted(samples), 0.5))
-        return launchers[times.index(min(times))] if times else launchers[0]
+        if len(launchers) == 1:
+            return launchers[0]
+        times = [self._cold_us(launch, _TRIALS, settle=1) for launch in launchers]
+        return launchers[times.index(min(times))]
+
+    def _cold_us(self, launch: Launch, samples: int, *, settle: int) -> float:
+        """The median of some cold samples; the first launch, which loads code, is none of them."""
+        launch()
+        self._context.synchronize()
+        self._timer.reset()
+        return percentile(sorted(self._timer.cold(launch, samples, settle=settle)), 0.5)
 
     def _run_on_host(self, name: str, arrays: ProblemArrays) -> Findings:
         problem = arrays.problem
@@ -437,11 +440,7 @@ class GpuBackend(Backend):
         def launch() -> None:
             function.launch((1, 1, 1), (32, 1, 1), 0, self._context.stream, arguments)
 
-        launch()
-        self._context.synchronize()
-        self._timer.reset()
-        samples = self._timer.cold(launch, self._timer.max_batch(1), settle=2)
-        return percentile(sorted(samples), 0.5)
+        return self._cold_us(launch, self._timer.max_batch(1), settle=2)
 
     def _with_copy_bandwidth(self, device: Device) -> Device:
         """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""
@@ -455,13 +454,9 @@ class GpuBackend(Backend):
             result = driver().cuMemcpyDtoDAsync(target.address, source.address, nbytes, self._context.stream)
             call("copying on the device", result)
 
-        launch()
-        self._context.synchronize()
-        self._timer.reset()
-        samples = self._timer.cold(launch, _COPY_SAMPLES, settle=2)
+        median_us = self._cold_us(launch, _COPY_SAMPLES, settle=2)
         source.free()
         target.free()
-        median_us = percentile(sorted(samples), 0.5)
         gbps = 2 * nbytes / median_us / 1e3
         return replace(device, measured_copy_bandwidth_gbps=gbps, measured_copy_bandwidth_reason=None)
 

@@ -6,9 +6,8 @@ Every constant here is one that `gpuprof.sm_model` asks for.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib import resources
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +56,7 @@ class ConstantMeter(Meter):
     """Measures what a modelled time needs beside the rates."""
 
     def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
-        super().__init__(context, device, timer)
-        self._module = LoadedModule(_compiled(device.arch), "constants.cu")
+        super().__init__(context, device, timer, _compiled(device.arch), "constants.cu")
 
     def measure(self) -> Iterator[tuple[str, dict[str, float], str]]:
         """Yield each group of constants: its name, what was measured, and else why it was not."""
@@ -84,11 +82,6 @@ class ConstantMeter(Meter):
         self._out.free()
         self._sink.free()
 
-    def _queued(
-        self, name: str, arguments: Sequence[Any], grid: int, threads: int, module: LoadedModule | None = None
-    ) -> Launch:
-        return self._queueing(module or self._module, name, arguments, grid, threads)
-
     def _found(self, launch: Launch, count: int) -> NDArray[np.int64]:
         """What a launch writes for each warp or block: four numbers."""
         self._out.fill(0)
@@ -110,7 +103,7 @@ class ConstantMeter(Meter):
         """Cycles of an instruction of one block's warps, each so many chains of it, a repetition."""
         numbers = [ctypes.c_int(each) for each in (number, chains, rounds)]
         arguments = [*numbers, address_of(self._sink), address_of(self._out)]
-        launch = self._queued("instructions", arguments, 1, warps * _LANES)
+        launch = self._queueing("instructions", arguments, 1, warps * _LANES)
         return self._cycles(launch, warps) / (rounds * _STEPS)
 
     def _instructions(self) -> dict[str, float]:
@@ -143,7 +136,7 @@ class ConstantMeter(Meter):
         numbers = [ctypes.c_int(each) for each in (list(_SPACES).index(space), int(dependent), rounds)]
         steps = [ctypes.c_uint(each) for each in (0, apart, _LANES * apart)]
         ends = [address_of(data), ctypes.c_uint(nbytes - 1), address_of(self._sink), address_of(self._out)]
-        return self._queued("requests", [*numbers, *steps, *ends], grid, threads)
+        return self._queueing("requests", [*numbers, *steps, *ends], grid, threads)
 
     def _requests(self) -> dict[str, float]:
         """A request's latency and what an SM's warps take for one, and what L2 takes of all a nanosecond."""
@@ -197,12 +190,12 @@ class ConstantMeter(Meter):
 
     def _life(self, cycles: int, stores: int, data: DeviceBuffer, grid: int, threads: int) -> Launch:
         numbers = [ctypes.c_int(cycles), ctypes.c_int(stores)]
-        return self._queued("lives", [*numbers, address_of(data), address_of(self._out)], grid, threads)
+        return self._queueing("lives", [*numbers, address_of(data), address_of(self._out)], grid, threads)
 
     def _code(self) -> dict[str, float]:
         """Cycles of 256 instructions in a row after a flush of L2, on all SMs: the first and on average."""
         arguments = [ctypes.c_int(3), address_of(self._sink), address_of(self._out)]
-        launch = self._queued("straight_code", arguments, self._device.sm_count, _LANES)
+        launch = self._queueing("straight_code", arguments, self._device.sm_count, _LANES)
         self._found(launch, 24)  # its first launch loads it, which must not happen behind a closed gate
         self._timer.cold(launch, 1, settle=0)
         cold = np.asarray(self._out.download(np.int64, count=32))
@@ -227,7 +220,7 @@ class ConstantMeter(Meter):
                 for title, blocks in beside.items():
                     numbers = [ctypes.c_int(each) for each in (copying, _CHASED, lanes)]
                     ends = [address_of(done), address_of(self._sink), address_of(self._out)]
-                    launch = self._queued(
+                    launch = self._queueing(
                         "loaded_latency",
                         [
                             *(*numbers, address_of(ring), address_of(data)),
@@ -254,7 +247,7 @@ class ConstantMeter(Meter):
         nbytes = _HELD_MIB * _MIB
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
             arguments = [ctypes.c_longlong(nbytes // 16), address_of(one), address_of(other)]
-            launch = self._queued("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
+            launch = self._queueing("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
             self._warm_us(launch)
             return {f"copy_{_HELD_MIB}_mib_cold_us": self._cold_us(launch)}
 
@@ -266,7 +259,7 @@ class ConstantMeter(Meter):
             def copies(nbytes: int, sharers: int, grid: int) -> Launch:
                 numbers = [ctypes.c_int(rounds), ctypes.c_uint(nbytes), ctypes.c_uint(sharers)]
                 ends = [address_of(data), ctypes.c_uint(data.nbytes - 1), address_of(self._out)]
-                return self._queued("bulk_copies", [*numbers, *ends], grid, _LANES)
+                return self._queueing("bulk_copies", [*numbers, *ends], grid, _LANES)
 
             launch = copies(_COPIED, 1, 1)
             launch()
@@ -281,7 +274,7 @@ class ConstantMeter(Meter):
     def _clusters(self) -> dict[str, float]:
         """Cycles of a barrier of a cluster of two blocks."""
         rounds = 16
-        launch = self._queued("cluster_barriers", [ctypes.c_int(rounds), address_of(self._out)], 2, _LANES)
+        launch = self._queueing("cluster_barriers", [ctypes.c_int(rounds), address_of(self._out)], 2, _LANES)
         launch()
         return {"cluster_barrier_cycles": self._cycles(launch, 1) / (rounds * _STEPS)}
 
@@ -292,7 +285,7 @@ class ConstantMeter(Meter):
             for depth in (1, 8):
                 numbers = [ctypes.c_int(each) for each in (kind, 64, depth)]
                 arguments = [*numbers, address_of(self._sink), address_of(self._out)]
-                launch = self._queued("group_products", arguments, 1, 128)
+                launch = self._queueing("group_products", arguments, 1, 128)
                 launch()
                 found[f"wgmma_{name}_groups_1_times_{depth}_cycles"] = self._cycles(launch, 4) / 64
         return found

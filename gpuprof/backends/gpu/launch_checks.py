@@ -63,10 +63,6 @@ class KeptSharedMemory:
         self._function.launch(self._grid, _SCRIBBLERS, self._nbytes, self._stream, self._arguments)
 
 
-def _nothing() -> None:
-    """The result is where it belongs."""
-
-
 class LaunchChecks:
     """What is done around the launches of one case; a library's has none whose module is known."""
 
@@ -80,7 +76,7 @@ class LaunchChecks:
         deliver: Callable[[], None] | None = None,
     ) -> None:
         #: Queues that a result is copied to the output, where it lies elsewhere.
-        self.deliver = deliver or (case.deliver if case else _nothing)
+        self.deliver = deliver or (case.deliver if case else lambda: None)
         self._arrays = arrays
         self._stream = stream
         self._variables = case.variables if case else None
@@ -152,13 +148,9 @@ class LaunchChecks:
             whole: Whether all of the outputs are changed and compared; it keeps its memory then, too.
         """
         before = partial(self.spoil, whole=whole) if keeping or whole else self.before
-        return Around(self._commands, before, self.after)
-
-    @property
-    def _commands(self) -> int:
-        """Most commands around one launch."""
         restored = bool(self._variables) + len(self._arrays.workspace) + len(self._restored)
-        return restored + bool(self._shared) + len(self._demoted) + 2 * len(self._outputs)
+        most = restored + bool(self._shared) + len(self._demoted) + 2 * len(self._outputs)
+        return Around(most, before, self.after)
 
     def before(self) -> None:
         """Queue what comes before a launch."""

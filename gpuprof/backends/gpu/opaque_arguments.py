@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+from gpuprof.backends.gpu.context import settle_device
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.kernels.tensor_map import TensorMap
@@ -82,8 +83,7 @@ class CudaArray:
             copy.srcArray, copy.dstDevice = self.handle, api.CUdeviceptr(address)
             copy.dstPitch, copy.dstHeight = self.texels.row_bytes, self.texels.extents[1]
         call("copying texels", api.cuMemcpy3D(copy))
-        # A copy on the device returns before it is done, and kernels have a stream of their own.
-        call("waiting for the device", api.cuCtxSynchronize())
+        settle_device()
 
 
 class DeviceTexture:

@@ -45,10 +45,13 @@ _WGMMA = (9, 0)
 
 
 class Meter:
-    """Times small kernels on one open device."""
+    """Times small kernels of one module on an open device."""
 
-    def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
+    def __init__(
+        self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes, name: str
+    ) -> None:
         self._context, self._device, self._timer = context, device, timer
+        self._module = LoadedModule(cubin, name)
 
     @contextmanager
     def _buffer(self, nbytes: int) -> Iterator[DeviceBuffer]:
@@ -61,9 +64,9 @@ class Meter:
             buffer.free()
 
     def _queueing(
-        self, module: LoadedModule, name: str, arguments: Sequence[Any], grid: int, threads: int
+        self, name: str, arguments: Sequence[Any], grid: int, threads: int, module: LoadedModule | None = None
     ) -> Launch:
-        function, packed = module.function(name), Arguments(arguments)
+        function, packed = (module or self._module).function(name), Arguments(arguments)
         shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
         self._timer.reset()
         return lambda: function.launch(*shape, 0, self._context.stream, packed)
@@ -79,8 +82,7 @@ class RateMeter(Meter):
     """Measures the rates of a device."""
 
     def __init__(self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes) -> None:
-        super().__init__(context, device, timer)
-        self._module = LoadedModule(cubin, "rates.cu")
+        super().__init__(context, device, timer, cubin, "rates.cu")
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
@@ -100,7 +102,7 @@ class RateMeter(Meter):
 
     def _launch(self, name: str, arguments: Sequence[Any], grid: int, threads: int = _THREADS) -> Launch:
         """What queues a kernel; it runs once, so that its code is loaded."""
-        launch = self._queueing(self._module, name, arguments, grid, threads)
+        launch = self._queueing(name, arguments, grid, threads)
         launch()
         self._context.synchronize()
         self._timer.reset()

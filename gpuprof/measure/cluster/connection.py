@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +46,6 @@ class Member:
     gpus: int
 
 
-@dataclass(slots=True)
-class _SeenWorker:
-    """A worker's last heartbeat, and when this process noticed it."""
-
-    beat: float
-    noticed: float = field(default_factory=time.monotonic)
-
-
 def import_distributed() -> Any:
     """The library."""
     try:
@@ -88,7 +80,8 @@ class Connection:
                 fix="Start one (dask scheduler), and check the address and the firewall.",
             ) from error
         self._members: dict[str, Member] = {}
-        self._beats: dict[str, _SeenWorker] = {}
+        #: Of each worker its last heartbeat, and when this process noticed it.
+        self._beats: dict[str, tuple[float, float]] = {}
         self._answered = time.monotonic()
         self._closed = threading.Event()
         self._look()
@@ -99,9 +92,7 @@ class Connection:
         """Those that work there now and send heartbeats."""
         now = time.monotonic()
         return [
-            member
-            for member in self._members.values()
-            if now - self._beats[member.address].noticed < _HEARTBEAT_S
+            member for member in self._members.values() if now - self._beats[member.address][1] < _HEARTBEAT_S
         ]
 
     @property
@@ -145,9 +136,8 @@ class Connection:
         found = self.client.sync(self.client.scheduler.identity, callback_timeout=_SILENCE_S)["workers"]
         now = time.monotonic()
         for address, worker in found.items():
-            seen = self._beats.get(address)
-            if seen is None or seen.beat != worker["last_seen"]:
-                self._beats[address] = _SeenWorker(worker["last_seen"], now)
+            beat, noticed = self._beats.get(address, (None, now))
+            self._beats[address] = worker["last_seen"], noticed if beat == worker["last_seen"] else now
         self._members = {address: _member(address, worker) for address, worker in found.items()}
         self._answered = now
 
