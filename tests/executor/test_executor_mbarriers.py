@@ -62,20 +62,50 @@ def test_counts_of_an_mbarrier_have_20_bits(body, faulty):
     assert "which is not between" in fault.detail
 
 
-def test_arrivals_beyond_a_phase_count_in_those_that_follow():
-    source = cuda("""extern "C" __global__ void k(int *over) {
+#: 64 arrivals, and whether each one's wait would succeed behind them.
+ARRIVALS = """extern "C" __global__ void k(int *over) {
     __shared__ u64 b;
     if (threadIdx.x == 0)
         init(&b, EXPECTED);
     __syncthreads();
-    const u64 state = arrive(&b);
+    u64 state = 0;
+    ARRIVE
     __syncthreads();
     unsigned done;
     asm volatile("{.reg .pred p;\\nmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\\nselp.u32 %0, 1, 0, p;}"
                  : "=r"(done) : "r"(at(&b)), "l"(state) : "memory");
     over[threadIdx.x] = done;
-}""")
-    for expected, ended in ((64, 64), (63, 63), (40, 40), (20, 60), (65, 0)):
-        text = source.replace("EXPECTED", str(expected))
-        (over,), _ = run_cuda(text, np.zeros(64, np.int32), block=(64, 1, 1))
-        assert over.array().tolist() == [1] * ended + [0] * (64 - ended), expected
+}"""
+TOGETHER = "state = arrive(&b);"
+ONE_BY_ONE = "for (int t = 0; t < 64; ++t) { if (threadIdx.x == t) state = arrive(&b); __syncthreads(); }"
+WARP_BY_WARP = (
+    "if (threadIdx.x < 32) state = arrive(&b); __syncthreads(); if (threadIdx.x >= 32) state = arrive(&b);"
+)
+
+
+@pytest.mark.parametrize(
+    ("arrive", "expected", "over"),
+    [
+        (TOGETHER, 64, "1" * 64),
+        (TOGETHER, 65, "0" * 64),
+        (TOGETHER, 63, None),
+        (TOGETHER, 40, None),
+        (TOGETHER, 20, None),
+        (ONE_BY_ONE, 63, "1" * 63 + "0"),
+        (ONE_BY_ONE, 40, "1" * 40 + "0" * 24),
+        (ONE_BY_ONE, 31, "0" * 31 + "1" * 31 + "00"),
+        (ONE_BY_ONE, 20, "1" * 20 + "0" * 20 + "1" * 20 + "0" * 4),
+        (WARP_BY_WARP, 64, "1" * 64),
+        (WARP_BY_WARP, 33, None),
+        (WARP_BY_WARP, 31, None),
+    ],
+)
+def test_arrivals_beyond_a_phase_as_an_h200_takes_them(arrive, expected, over):
+    source = cuda(ARRIVALS.replace("EXPECTED", str(expected)).replace("ARRIVE", arrive))
+    if over is None:
+        fault = caught(source, np.zeros(64, np.int32), block=(64, 1, 1))
+        assert "with its warp, more often than the phase still expects" in fault.detail
+        assert fault.kind is FaultKind.MBARRIER
+    else:
+        (out,), _ = run_cuda(source, np.zeros(64, np.int32), block=(64, 1, 1))
+        assert "".join(map(str, out.array())) == over

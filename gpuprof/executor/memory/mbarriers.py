@@ -108,23 +108,30 @@ class Mbarriers:
             self.expected -= arrivals
         self._end_phases(arrivals > 0)
 
-    def phases(self, columns: Columns, mask: Mask, counts: Lanes) -> Table:
-        """Return the phase that each arrival counts in.
+    def phases(self, columns: Columns, mask: Mask, counts: Lanes) -> tuple[Table, Bools]:
+        """Return the phase that each arrival counts in, and the lanes whose warps bring more than it awaits.
 
-        Those of one instruction come in the order of warps and lanes, and go on into the next phase where
-        they end one.
+        Warps arrive in order, the lanes of one together: one that ends a phase leaves the next one to those
+        behind it, and the card stops where it brings more.
         """
-        phases = self.at(self.phase, columns)
+        phases, shape = self.at(self.phase, columns), (self.blocks, mask.warps, 32)
+        beyond: Bools = np.zeros(shape, dtype=np.bool_)
         over = self.summed(columns, mask, counts) > self.pending
-        shape = (self.blocks, mask.warps, 32)
         lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
         for column in np.flatnonzero(over.any(axis=0)).tolist():
             same = lanes & (which == column)
-            arriving = np.where(same, given, 0).reshape(self.blocks, -1).astype(np.int64)
-            beyond = np.cumsum(arriving, axis=1) - arriving - self.pending[:, column, None]
-            turns = 1 + beyond // np.maximum(self.expected[:, column, None], 1)
-            phases = phases + np.where(same, np.maximum(turns, 0).reshape(shape), 0)
-        return phases
+            ended = np.zeros(self.blocks, dtype=np.int64)
+            pending = self.pending[:, column].copy()
+            phases = np.broadcast_to(phases, shape).copy()
+            for warp in np.flatnonzero(same.any(axis=(0, 2))).tolist():
+                arriving = np.where(same[:, warp], given[:, warp], 0).sum(axis=1, dtype=np.int64)
+                phases[:, warp] += np.where(same[:, warp], ended[:, None], 0)
+                beyond[:, warp] |= same[:, warp] & (arriving > pending)[:, None]
+                pending -= arriving
+                ends = (pending <= 0) & (arriving > 0) & (self.transfer[:, column] == 0)
+                ended += ends
+                pending[ends] = self.expected[ends, column]
+        return phases, beyond
 
     def states(self, columns: Columns, mask: Mask, counts: Lanes, phases: Table) -> Table:
         """Return the state that each arrival finds: warps arrive in order, the lanes of one together."""

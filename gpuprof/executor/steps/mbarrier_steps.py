@@ -117,18 +117,20 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             # The phase waits for bytes alone: they may come in time for this arrival.
             batch.bulk.deliver(columns, early)
         counts = one if amount is None or announces else amount(batch)
-        phases = barriers.phases(columns, mask, counts)
-        if not relaxed:
-            batch.bulk.arrived(columns, mask, phases, item.line)
         if announces:
             _announce(batch, mask, columns, amount(batch) if amount else one, item.line)
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
+        phases, beyond = barriers.phases(columns, mask, counts)
+        text = (
+            "arrives at an mbarrier, with its warp, more often than the phase still expects: cards stop there"
+        )
+        batch.refuse(FaultKind.MBARRIER, mask, beyond, item.line, text)
+        if not relaxed:
+            batch.bulk.arrived(columns, mask, phases, item.line)
         states = barriers.states(columns, mask, counts, phases) if wanted else None
         barriers.arrivals.append((at, columns, mask.lanes, phases))
         barriers.arrive(columns, mask, counts, drops=drops)
-        text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
-        batch.refuse(FaultKind.MBARRIER, mask, barriers.at(barriers.pending, columns) < 0, item.line, text)
         if states is not None:
             write(batch, states, mask)
 
@@ -187,7 +189,8 @@ def _announce(batch: Batch, mask: Mask, columns: Columns, transfer_bytes: Lanes,
 def _wait(coder: Coder, item: Instruction) -> Step:
     write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
     relaxed = "relaxed" in item.opcode
-    # With a parity the phase of that parity must be over, else the phase that an arrival returned.
+    # With a parity the phase of that parity must be over, else that of the state that an arrival returned, of
+    # which cards look at the parity too.
     by_parity = "parity" in item.opcode
     awaited = coder.reader(item.operands[2], _U32 if by_parity else _I64, item)
 
@@ -198,9 +201,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
 
         def over() -> Bools:
             current = barriers.at(barriers.phase, columns)
-            if by_parity:
-                return np.asarray((current & 1) != (phase & 1))
-            return np.asarray(current != phase >> STATE_SHIFT)
+            return np.asarray((current & 1) != ((phase if by_parity else phase >> STATE_SHIFT) & 1))
 
         done = over()
         write(batch, done, mask)
