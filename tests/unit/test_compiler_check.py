@@ -151,6 +151,21 @@ def test_a_size_that_a_formula_does_not_take_is_left_out():
     assert said.startswith("the driver makes wrong machine code of its PTX: at size 1000, ")
 
 
+def test_shared_memory_that_is_read_unwritten_and_unused_is_no_hindrance():
+    source = SOURCE.replace(
+        "    if (i < n)\n        y[i] = x[i] * x[i] + x[i];",
+        """    __shared__ float tile[64];
+    if (i < n)
+        tile[threadIdx.x] = x[i];
+    __syncthreads();
+    const float v = *(volatile float *)(tile + threadIdx.x);
+    if (i < n)
+        y[i] = v * v + v;""",
+    )
+    (said,) = remarks(changed("fma", "fma"), source)
+    assert said.endswith("by 2: NVRTC and the driver")
+
+
 def test_what_rounding_allows_is_no_difference():
     assert remarks(changed("fma.rn.f32", "fma.rz.f32"))[0].endswith("by 2: NVRTC and the driver")
 

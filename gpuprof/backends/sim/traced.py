@@ -75,7 +75,13 @@ class TracedCase:
 
     def written(self) -> tuple[Mapping[str, Buffer], Witness]:
         """Run it once, whole: what it leaves behind, and who wrote it."""
-        programs = self._backend.programs(self._case, self._compiled)
+        try:
+            return self._written(follow_undefined=False)
+        except _ReadsUndefined:
+            return self._written(follow_undefined=True)
+
+    def _written(self, *, follow_undefined: bool) -> tuple[Mapping[str, Buffer], Witness]:
+        programs = self._programs(follow_undefined=follow_undefined)
         inputs = self._backend.references_of(self._problem).inputs
         memory, buffers = device_memory(self._case, inputs, None, GlobalMemory(_APART))
         witness = Witness([buffers[spec.name] for spec in self._problem.outputs])
@@ -83,15 +89,15 @@ class TracedCase:
         try:
             self._launch(programs, memory, buffers, whole, _ANY_BUDGET, witness)
         except KernelFault as fault:
+            if fault.kind in FOLLOWED and not follow_undefined:
+                raise _ReadsUndefined from fault
             raise CaseSkipped(f"the executor finds another fault: {fault.what}") from fault
         return buffers, witness
 
     def _attempt(
         self, samples: Sequence[Sample | None], repetitions: int, budget: int, *, follow_undefined: bool
     ) -> Explanation | None:
-        programs = self._backend.programs(self._case, self._compiled, follow_undefined=follow_undefined)
-        if not follow_undefined and any(program.unwritten for program in programs.values()):
-            raise _ReadsUndefined
+        programs = self._programs(follow_undefined=follow_undefined)
         inputs = self._backend.references_of(self._problem).inputs
         # A kernel that may read what its operation forbids is judged with numbers there.
         unread = None if self._case.kernel.poison_inout else 1.0
@@ -125,6 +131,12 @@ class TracedCase:
             if wrong is not None:
                 return replace(wrong, repetition=repetition)
         return None
+
+    def _programs(self, *, follow_undefined: bool) -> Mapping[str, Program]:
+        programs = self._backend.programs(self._case, self._compiled, follow_undefined=follow_undefined)
+        if not follow_undefined and any(program.unwritten for program in programs.values()):
+            raise _ReadsUndefined
+        return programs
 
     def _launch(
         self,
