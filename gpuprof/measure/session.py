@@ -32,6 +32,7 @@ from gpuprof.measure.protocol import (
     WorkerTimeout,
     WorkerVanished,
 )
+from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Measurement, Outcome
 
@@ -259,8 +260,7 @@ class _Slot:
         if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
             reason = (
                 f"Not counted: the executor did not finish within {limit:g} s, which says nothing"
-                f" about the kernel. Allow more with --timeout, or choose a smaller size:"
-                f" {_size_of_seconds(case, opened.device, limit)}."
+                f" about the kernel. Allow more with --timeout{_smaller_size(case, opened.device, limit)}."
             )
             return ended(case, opened.device, "skipped", reason, "the executor had no time for it")
         did, option = "end", "--timeout"
@@ -268,7 +268,7 @@ class _Slot:
             did, limit, option = "compile", self._request.compile_timeout_s, "--compile-timeout"
         reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}"
         if opened.backend == "gpu" and not (compiling or case.is_reference):
-            reason += f", or choose a smaller size: {_size_of_seconds(case, opened.device, limit)}"
+            reason += _smaller_size(case, opened.device, limit)
         reason += "."
         return ended(case, opened.device, "timeout", reason)
 
@@ -312,11 +312,13 @@ def _is_much(case: Case, device: Device, seconds: float) -> bool:
     return instructions > seconds * _EXECUTED_PER_S
 
 
-def _size_of_seconds(case: Case, device: Device, limit: float) -> str:
-    """An option that chooses the largest size of the same kind that likely takes the executor seconds.
+def _smaller_size(case: Case, device: Device, limit: float) -> str:
+    """What else helps: the largest size of the same kind that likely takes the executor seconds, if any.
 
     The case's own took it longer than the limit.
     """
+    if case.problem.operation.coded == GIVEN:
+        return ", or give smaller arrays"
     try:
         found = configured(case, device)
         per_s = min(_USUAL_PER_S, expected_instructions(found) / limit)
@@ -324,8 +326,8 @@ def _size_of_seconds(case: Case, device: Device, limit: float) -> str:
         smaller = [one.problem for one in smaller_cases(found, device, most)]
         sizes = max((prod(problem.sizes), problem.label) for problem in smaller)[1]
     except (GpuprofError, ExpressionError, ValueError):
-        return "--sizes"
-    return f"--sizes {sizes}"
+        return ": no smaller size suits this kernel"
+    return f", or choose a smaller size: --sizes {sizes}"
 
 
 def ended(

@@ -75,6 +75,13 @@ def test_case_that_the_executor_has_no_time_for_is_not_counted_and_no_failure():
     assert large.reason.startswith("Not counted: the executor did not finish within 4 s")
     assert large.reason.endswith("or choose a smaller size: --sizes 1024.")
     assert small.outcome == "timeout"  # so little work takes this long only where it never ends
+    fixed = HEADER.format(name="fixed", rung=1).replace(
+        "*/", '[[require]]\ncondition = "nx == 2048"\nbecause = "its size is fixed"\n*/'
+    )
+    fixed += BODY.format(name="fixed", amiss='while (in) printf("%d\\n", x);')
+    options = {"device": "sim:h200", "timeout_s": 4.0, "explain": False}
+    (only,) = profile([Source(fixed, "fixed")], sizes=[(2048, 2048)], **options)
+    assert only.reason.endswith("Allow more with --timeout: no smaller size suits this kernel.")
     good = replace(large.record, outcome="ok")
     assert exit_code(replace(run.record, cases=(large.record, good))) == 0
 
