@@ -5,7 +5,6 @@
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TextIO
 
@@ -128,25 +127,19 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
         writer.paragraph(tile.lead, f"{tile.size} {tile.kernel}, {tile.said}", "strong")
 
 
-@dataclass(slots=True)
 class _TableLayout:
     """Tables that stand below each other, with the columns that fit and how wide they are."""
 
-    writer: "_TerminalWriter"
-    tables: list[Table]
-    shown: list[int] = field(init=False)
-    #: How wide a terminal would show all columns.
-    whole_width: int = field(init=False)
-    widths: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        columns = self.columns
+    def __init__(self, writer: "_TerminalWriter", tables: list[Table]) -> None:
+        self.tables, self._room = tables, writer.width
+        self.columns = columns = tables[0].columns
         texts: list[list[str]] = [[] for _ in columns]
-        for table in self.tables:
+        for table in tables:
             for number, column in enumerate(table.columns):
-                texts[number].append(self.writer.cell(column.label) if table.headed else "")
-                texts[number] += [self.writer.written(row.cells[number]) for row in table.rows]
+                texts[number].append(writer.cell(column.label) if table.headed else "")
+                texts[number] += [writer.written(row.cells[number]) for row in table.rows]
         self.widths = [max(map(cell_len, held), default=0) for held in texts]
+        #: How wide a terminal would show all columns.
         self.whole_width = sum(map(self._least, range(len(columns)))) + _GAP * (len(columns) - 1)
         self.shown = [number for number, column in enumerate(columns) if not column.rank]
         for number in sorted(range(len(columns)), key=lambda number: columns[number].rank):
@@ -155,17 +148,13 @@ class _TableLayout:
                 self.shown = sorted([*kept, number])
                 if self._excess(least=True) > 0:
                     self.shown = kept
-        for number in self._folding():
+        for number in (number for number in self.shown if columns[number].folds):
             self.widths[number] = max(columns[number].folds, self.widths[number] - max(0, self._excess()))
         while self._excess() > 0:  # what folds gives way, then names, then whatever is widest
             long = [n for n in self.shown if not columns[n].right and self.widths[n] > _SHORTEST_NAME]
             folding = [n for n in long if columns[n].folds]
             widest = max(folding or long or self.shown, key=lambda number: self.widths[number])
             self.widths[widest] -= 1
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.tables[0].columns
 
     def _least(self, number: int) -> int:
         folds = self.columns[number].folds
@@ -174,10 +163,7 @@ class _TableLayout:
     def _excess(self, *, least: bool = False) -> int:
         """By how much the table is too wide; where `least`, with each column that folds at its narrowest."""
         widths = [self._least(number) if least else self.widths[number] for number in self.shown]
-        return sum(widths) + _GAP * (len(widths) - 1) - self.writer.width
-
-    def _folding(self) -> list[int]:
-        return [number for number in self.shown if self.columns[number].folds]
+        return sum(widths) + _GAP * (len(widths) - 1) - self._room
 
 
 def _print_tables(writer: "_TerminalWriter", tables: list[Table]) -> None:
@@ -238,7 +224,8 @@ class _TerminalWriter:
 
     def __init__(self, file: TextIO, width: int | None, color: bool | None) -> None:
         self.ascii = not _holds_unicode(file)
-        self.width = max(_NARROWEST, width or _columns_of(file))
+        fallback = 80 if file.isatty() else _PIPE_COLUMNS
+        self.width = max(_NARROWEST, width or shutil.get_terminal_size((fallback, 24)).columns)
         self._begun = False
         self._meanings: dict[str, str] = {}
         self._console = Console(
@@ -333,8 +320,3 @@ def _holds_unicode(file: TextIO) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def _columns_of(file: TextIO) -> int:
-    fallback = 80 if file.isatty() else _PIPE_COLUMNS
-    return shutil.get_terminal_size((fallback, 24)).columns
