@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from gpuprof.analysis import counts, numbers
-from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.counts import has_any, sampled
 from gpuprof.analysis.kinds import is_reference, name_of_case, on_host
 from gpuprof.analysis.numbers import plural
 from gpuprof.analysis.speed import NOISE_LIMIT, is_noisy, speed_of
-from gpuprof.analysis.status import exceeded_limit, status_of
+from gpuprof.analysis.status import Banner, exceeded_limit, status_of
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Clocks, Counter, Measurement, Run
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A case's outcome as one word and one symbol, so that no reader depends on colour."""
+"""A case's outcome as one word and one symbol, so that no reader depends on colour; and what a caution is."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -53,3 +53,20 @@ def status_of(run: Run, case: Measurement) -> Status:
     if run.backend == "none" and case.outcome == "skipped" and case.resources is not None:
         return _COMPILED
     return _STATUS[case.outcome]
+
+
+Level = Literal["bad", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """One caution: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
+
+    The detail says what was measured, against which threshold, and of which cases.
+    """
+
+    code: str
+    level: Level
+    title: str
+    detail: str
+    fix: str = ""

@@ -4,9 +4,9 @@
 
 from collections.abc import Iterator
 
-from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.numbers import plural
+from gpuprof.analysis.status import Banner
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.results import Run
 

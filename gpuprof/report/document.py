@@ -13,8 +13,7 @@ from typing import Literal
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.banner import Banner
-from gpuprof.analysis.status import Mark
+from gpuprof.analysis.status import Banner, Mark
 
 #: Before what to know before believing the rest.
 CAUTION = Mark("!", "!")

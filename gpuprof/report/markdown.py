@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from gpuprof.analysis.banner import Banner
+from gpuprof.analysis.status import Banner
 from gpuprof.report.document import (
     AnswerTile,
     Cell,

@@ -10,11 +10,11 @@ from typing import Any
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of
-from gpuprof.analysis.banner import Banner, Level
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.roofline import build_roofline
+from gpuprof.analysis.status import Banner, Level
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.report.answer_text import reasons

@@ -9,9 +9,9 @@ from pathlib import PurePath
 from typing import TextIO
 
 from gpuprof.analysis.answer import answer_of
-from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import build_ladder
+from gpuprof.analysis.status import Banner
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.answer_text import answer_content, answer_document, reasons, run_title
 from gpuprof.report.case_table import case_table

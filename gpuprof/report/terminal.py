@@ -12,9 +12,8 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.numbers import bound
-from gpuprof.analysis.status import Mark
+from gpuprof.analysis.status import Banner, Mark
 from gpuprof.report.document import (
     AnswerTile,
     Cell,

@@ -21,8 +21,8 @@ from synthetic_runs import (
     timing,
 )
 
-from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.banners import banners
+from gpuprof.analysis.status import Banner
 from gpuprof.results import ClockState, Measurement, Run, TimingPair, Verification
 
 LARGE = Gemm(4096, 4096, 4096)
