@@ -8,7 +8,8 @@
     python benchmarks/by_size_rules.py PLACE … --dtype bf16   those of bf16 and f16; of f64, tf32, e4m3
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
-of one card. A rule names kernels, of which the first that can run is taken, and some conditions. Rules are
+of one card or of several: rules are for all of them. What was timed on some cards only counts on the others with
+the same share of cuBLAS's speed. A rule names kernels, of which the first that can run is taken, and some conditions. Rules are
 added one by one, each wherever in the order it gains most, and made anew in turn, in the end two at once,
 until none gets better. Those for other types stay as they are. To say how well this does at other sizes, each
 fifth of them is held out.
@@ -55,6 +56,7 @@ TARGETS_OF_HALVES = {
     ("wgmma_split",): (64, 64),
     ("wgmma_store_64",): (64, 128),
     ("wgmma_store_64_beside",): (64, 256),
+    ("wgmma_store_64_below",): (256, 256),
     ("wgmma_store_192_beside",): (192, 192),
     ("wgmma_gathered",): (64, 64),
     ("wgmma_store_fit",): (128, 256),
@@ -63,12 +65,15 @@ TARGETS_OF_HALVES = {
 }
 TARGETS_OF_TF32 = {
     **{(name,): (64, 64) for name in ("tf32_split", "tf32_64", "tf32_gathered")},
+    ("tf32_64_beside",): (256, 256),
     ("tf32",): (256, 128),
 }
 TARGETS_OF_E4M3 = {
     ("e4m3_split",): (64, 64),
     ("e4m3_64_fit",): (64, 128),
     ("e4m3_64_pairs",): (64, 256),
+    ("e4m3_64_below",): (256, 256),
+    ("e4m3_square",): (128, 256),
     ("e4m3_192_beside",): (192, 192),
     ("e4m3",): (128, 256),
 }
@@ -198,16 +203,36 @@ def requirements_of_all() -> dict[str, list[str]]:
     return {one.id: list(dict.fromkeys(conditions_of(one))) for one in kernels if not one.choices}
 
 
-class Fit:
-    """Times of one card, and what conditions hold at its sizes."""
+def complete(cards: Mapping[str, Sequence[Row]]) -> None:
+    """Add to each row what another card's of its size has besides, as fast beside cuBLAS as there."""
+    for card, rows in cards.items():
+        others = [row for other in cards if other != card for row in cards[other]]
+        for row in rows:
+            for other in others:
+                if other.size == row.size:
+                    there = {name: row.vendor_us / other.over_vendor(name) for name in other.rungs}
+                    row.rungs = there | row.rungs
 
-    def __init__(self, rows: Sequence[Row], device: Device, family: Family) -> None:
-        major, minor = device.capability
-        card = {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": family.real_bytes}
+
+def _of_card(device: Device, family: Family) -> dict[str, int]:
+    major, minor = device.capability
+    return {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": family.real_bytes}
+
+
+class Fit:
+    """Times of some cards, and what conditions hold at their sizes."""
+
+    def __init__(self, cards: Mapping[str, Sequence[Row]], family: Family) -> None:
+        rows = [row for found in cards.values() for row in found]
+        self._cards = " and an ".join(cards)
         self._targets, self._last = family.targets, family.last
         self._least_gain, self._least_of_condition = LEAST_GAIN * len(rows), LEAST_OF_CONDITION * len(rows)
         self.rows = rows
-        self._values = [dict(zip("MNK", extents_of(row.size), strict=True)) | card for row in rows]
+        self._values = [
+            dict(zip("MNK", extents_of(row.size), strict=True)) | _of_card(load_card(card), family)
+            for card, found in cards.items()
+            for row in found
+        ]
         self._masks: dict[str, Mask] = {}
         self.outcome = cache(self._outcome)
         self._requirements = requirements_of_all()
@@ -340,12 +365,12 @@ class Fit:
         """Geometric mean of the speed over that of cuBLAS."""
         return math.exp(float((self.ideal - cost).mean()))
 
-    def because(self, rules: Sequence[Rule], number: int, card: str) -> str:
+    def because(self, rules: Sequence[Rule], number: int) -> str:
         """What a rule is worth, in a sentence."""
         taken = self.outcome(rules[number])[0]
         for rule in rules[:number]:
             taken &= ~self.outcome(rule)[0]
-        where = f"Taken at {int(taken.sum())} of {len(self.rows)} sizes timed on an {card}"
+        where = f"Taken at {int(taken.sum())} of {len(self.rows)} sizes timed on an {self._cards}"
         if number == len(rules) - 1:
             return f"{where}."
         without = self.cost([*rules[:number], *rules[number + 1 :]])
@@ -403,10 +428,12 @@ def main() -> None:
     parser.add_argument("--dtype", choices=FAMILIES, default="f32", help="bf16: the rules of f16 too")
     options = parser.parse_args()
     family = FAMILIES[options.dtype]
-    ((card, rows),) = read_all(options.places).items()
-    fit, everywhere = Fit(rows, load_card(card), family), np.ones(len(rows), bool)
+    cards = read_all(options.places)
+    complete(cards)
+    fit = Fit(cards, family)
+    rows, everywhere = fit.rows, np.ones(len(fit.rows), bool)
     rules = shipped_rules(options.dtype) if options.shipped else fit.rules(everywhere)
-    reasons = [fit.because(rules, number, card) for number in range(len(rules))]
+    reasons = [fit.because(rules, number) for number in range(len(rules))]
     text = text_of(rules, reasons, family.always)
     print(text)
     cost = fit.cost(rules)
@@ -418,8 +445,9 @@ def main() -> None:
         write(text, options.dtype)
     elif not options.shipped:
         unseen = np.zeros_like(cost)
+        sizes = list(dict.fromkeys(row.size for row in rows))
         for fifth in range(5):
-            out = np.arange(len(rows)) % 5 == fifth
+            out = np.array([sizes.index(row.size) % 5 == fifth for row in rows])
             unseen[out] = fit.cost(fit.rules(~out))[out]
         print(
             f"rules made without a fifth of the sizes, at that fifth: {fit.over_vendor(unseen):.4f}x cuBLAS"

@@ -108,11 +108,17 @@ _OF_HALVES = (
     (300_000, ("wgmma_split", "wgmma_store_64")),
     (
         1_700_000,
-        (*("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_fit", "wgmma_store_square"),),
+        (
+            *("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_64_below"),
+            *("wgmma_store_fit", "wgmma_store_square"),
+        ),
     ),
     (
         2_100_000,
-        (*("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_store_64_beside"),),
+        (
+            *("wgmma_store_64_beside", "wgmma_store_64_below"),
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square"),
+        ),
     ),
     (sys.maxsize, ("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_streamk")),
 )
@@ -124,12 +130,15 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "f16": _OF_HALVES,
     "tf32": (
         (300_000, ("tf32_split", "tf32_64")),
-        (1_700_000, ("tf32_64", "tf32")),
+        (2_100_000, ("tf32_64", "tf32_64_beside", "tf32")),
         (sys.maxsize, ("tf32",)),
     ),
     "e4m3": (
         (300_000, ("e4m3_split", "e4m3_64_fit", "e4m3_64_pairs")),
-        (2_100_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3", "e4m3_turns")),
+        (
+            2_100_000,
+            (*("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below"), *("e4m3_square", "e4m3", "e4m3_turns")),
+        ),
         (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
     ),
 }

@@ -42,6 +42,34 @@ parameters = { BM = 64, BESIDE = 2, PANEL = 4 }
 block_threads = "stays"
 
 [[variants]]
+id = "e4m3_64_below"
+rung = 698.17
+shape_of = "e4m3"
+title = "64 rows of 8-bit floats, four blocks share columns"
+idea = "wgmma_store_64_below for 8-bit floats."
+after = "e4m3_64_fit"
+change = "Three quarters of each tile of B come from the other blocks."
+bottleneck = "The SMs that are left over, as each cluster of four lies within one group of SMs; latency."
+parameters = { BM = 64, SHARING = 4, GRAIN = 32, PANEL = 2 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
+id = "e4m3_square"
+rung = 698.35
+shape_of = "e4m3"
+title = "8-bit floats, clusters of two by two"
+idea = "wgmma_store_square for 8-bit floats."
+after = "e4m3"
+change = "Three quarters of what two blocks fetch."
+bottleneck = "The SMs that are left over; latency."
+parameters = { SHARING = 4, BESIDE = 2 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
 id = "e4m3_split"
 rung = 698.2
 shape_of = "e4m3"

@@ -32,6 +32,20 @@ parameters = { BN = 64, TALLEST = 192 }
 block_threads = "falls"
 
 [[variants]]
+id = "tf32_64_beside"
+rung = 696.15
+shape_of = "tf32"
+title = "TF32, 64 columns, four blocks share rows"
+idea = "As tf32_64, and four blocks side by side share rows of A: each fetches a quarter of a tile that may be as tall as there is room for sums."
+after = "tf32_64"
+change = "Three quarters of each tile of A come from the other blocks."
+bottleneck = "The SMs that are left over, as each cluster of four lies within one group of SMs; latency."
+parameters = { BN = 64, SHARES = 4 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
 id = "tf32_split"
 rung = 696.2
 shape_of = "tf32"

@@ -74,6 +74,20 @@ parameters = { BM = 64, CLUSTER = 2, ACROSS = 2, PANEL = 4, GRAIN = 16 }
 block_threads = "stays"
 
 [[variants]]
+id = "wgmma_store_64_below"
+rung = 683.65
+shape_of = "wgmma_store_panels"
+title = "64 rows, four blocks share columns"
+idea = "As wgmma_store_64, and four blocks one below the other share columns of B: tiles may be low and still wide, so that tensor cores read less from shared memory for each product, and each block fetches a quarter of its columns."
+after = "wgmma_store_64"
+change = "Three quarters of each tile of B come from the other blocks."
+bottleneck = "The SMs that are left over, as each cluster of four lies within one group of SMs; latency."
+parameters = { BM = 64, CLUSTER = 4, PANEL = 2, GRAIN = 16 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
 id = "wgmma_store_192_beside"
 rung = 683.7
 shape_of = "wgmma_store_panels"
