@@ -8,11 +8,12 @@
     python benchmarks/by_size_rules.py PLACE … --dtype bf16   those of bf16 and f16; of f64, tf32, e4m3
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
-of one card or of several: rules are for all of them. What was timed on some cards only counts on the others with
-the same share of cuBLAS's speed. A rule names kernels, of which the first that can run is taken, and some conditions. Rules are
-added one by one, each wherever in the order it gains most, and made anew in turn, in the end two at once,
-until none gets better. Those for other types stay as they are. To say how well this does at other sizes, each
-fifth of them is held out.
+of one card or of several: rules are for all of them. What was timed on some cards only counts on the others
+with the same share of cuBLAS's speed. A rule names kernels, of which the first that can run is taken, and
+some conditions. Rules are added one by one to none or to those that there are, whichever gets further, each
+wherever in the order it gains most, and made anew in turn, in the end two at once, until none gets better.
+Those for other types stay as they are. To say how well this does at other sizes, each fifth of them is held
+out.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,6 @@ TARGETS_OF_E4M3 = {
     ("e4m3_64_fit",): (64, 128),
     ("e4m3_64_pairs",): (64, 256),
     ("e4m3_64_below",): (256, 256),
-    ("e4m3_square",): (128, 256),
     ("e4m3_192_beside",): (192, 192),
     ("e4m3",): (128, 256),
 }
@@ -92,6 +92,14 @@ ALWAYS = {
     ("streamk_fit", "realigned", "splitk_fit"): ("N > 32",),
     ("splitk",): _SHORT,
     ("realigned",): ("M * N * K >= 4000000 * sm_count",),
+    **{
+        (name,): ("cdiv(M, 64) * cdiv(N, 256) <= sm_count",)
+        for name in ("wgmma_store_64", "wgmma_store_64_beside", "e4m3_64_fit", "e4m3_64_pairs")
+    },
+    **{
+        (name,): ("cdiv(M, 256) * cdiv(N, 256) * 4 <= sm_count",)
+        for name in ("wgmma_store_64_below", "tf32_64_beside", "e4m3_64_below")
+    },
     ("short_k", "splitk_tall"): ("(K <= 104 or M * N * K <= 4000000 * sm_count)",),
 }
 #: What is taken where no rule holds.
@@ -179,7 +187,7 @@ def conditions_for(tile: tuple[int, int], others: Sequence[tuple[int, int]], uni
     yield from (f"K > {limit}" for limit in reversed(limits))
     for limit in (500_000, 1_000_000, 2_000_000, 4_000_000):
         yield f"M * N * K >= {limit} * sm_count"
-    yield from ("M <= 4", "M <= 8")
+    yield from ("M <= 4", "M <= 8", "M <= N", "M > N")
     yield from (f"N % {unit} == 0 and K % {unit} == 0", f"(N % {unit} != 0 or K % {unit} != 0)")
 
 
@@ -328,9 +336,13 @@ class Fit:
                 names = tuple(texts[number] for number in beam[0])
         return found, names
 
-    def rules(self, of: Mask) -> list[Rule]:
-        """The rules that are made for some of the sizes."""
-        rules = [Rule(self._last)]
+    def rules(self, of: Mask, former: Sequence[Rule] = ()) -> list[Rule]:
+        """The rules that are made for some of the sizes, from none or from former ones."""
+        starts = dict.fromkeys(((), tuple(rule for rule in former if rule.kernels != self._last)))
+        return min((self._made_from(start, of) for start in starts), key=lambda some: self._lost(some, of))
+
+    def _made_from(self, start: Sequence[Rule], of: Mask) -> list[Rule]:
+        rules = [*start, Rule(self._last)]
         while len(rules) < MOST:
             gain, better = self.one_more(rules, of)
             if gain < self._least_gain:
@@ -399,9 +411,18 @@ def types_of(name: str) -> str:
 
 
 def shipped_rules(dtype: str) -> list[Rule]:
-    """Those that there are for a type."""
-    choices = load_ladder(GEMM).find(FAMILIES[dtype].chooser).choices
-    return [Rule((one.kernel,), (one.when,)) for one in choices if types_of(one.kernel) == dtype]
+    """Those that there are for a type, without what all of them ask."""
+    family = FAMILIES[dtype]
+    choices = load_ladder(GEMM).find(family.chooser).choices
+    return [
+        Rule(
+            tuple(one.kernel for one in those),
+            tuple(text for text in when.split(" and ") if text not in (family.always, "1")),
+        )
+        for when, those in groupby(
+            (one for one in choices if types_of(one.kernel) == dtype), key=lambda one: one.when
+        )
+    ]
 
 
 def write(text: str, dtype: str) -> None:
@@ -432,7 +453,8 @@ def main() -> None:
     complete(cards)
     fit = Fit(cards, family)
     rows, everywhere = fit.rows, np.ones(len(fit.rows), bool)
-    rules = shipped_rules(options.dtype) if options.shipped else fit.rules(everywhere)
+    former = shipped_rules(options.dtype)
+    rules = former if options.shipped else fit.rules(everywhere, former)
     reasons = [fit.because(rules, number) for number in range(len(rules))]
     text = text_of(rules, reasons, family.always)
     print(text)

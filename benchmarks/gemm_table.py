@@ -135,10 +135,7 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     ),
     "e4m3": (
         (300_000, ("e4m3_split", "e4m3_64_fit", "e4m3_64_pairs")),
-        (
-            2_100_000,
-            (*("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below"), *("e4m3_square", "e4m3", "e4m3_turns")),
-        ),
+        (2_100_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turns")),
         (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
     ),
 }

@@ -50,21 +50,7 @@ idea = "wgmma_store_64_below for 8-bit floats."
 after = "e4m3_64_fit"
 change = "Three quarters of each tile of B come from the other blocks."
 bottleneck = "The SMs that are left over, as each cluster of four lies within one group of SMs; latency."
-parameters = { BM = 64, SHARING = 4, GRAIN = 32, PANEL = 2 }
-
-[variants.moves]
-block_threads = "stays"
-
-[[variants]]
-id = "e4m3_square"
-rung = 698.35
-shape_of = "e4m3"
-title = "8-bit floats, clusters of two by two"
-idea = "wgmma_store_square for 8-bit floats."
-after = "e4m3"
-change = "Three quarters of what two blocks fetch."
-bottleneck = "The SMs that are left over; latency."
-parameters = { SHARING = 4, BESIDE = 2 }
+parameters = { BM = 64, SHARING = 4, GRAIN = 32, PANEL = 4 }
 
 [variants.moves]
 block_threads = "stays"

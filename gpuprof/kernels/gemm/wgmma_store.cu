@@ -82,7 +82,7 @@ idea = "As wgmma_store_64, and four blocks one below the other share columns of 
 after = "wgmma_store_64"
 change = "Three quarters of each tile of B come from the other blocks."
 bottleneck = "The SMs that are left over, as each cluster of four lies within one group of SMs; latency."
-parameters = { BM = 64, CLUSTER = 4, PANEL = 2, GRAIN = 16 }
+parameters = { BM = 64, CLUSTER = 4, PANEL = 4, GRAIN = 16 }
 
 [variants.moves]
 block_threads = "stays"
