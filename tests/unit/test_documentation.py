@@ -4,10 +4,10 @@
 
 import csv
 import importlib.util
-import math
 import re
 import runpy
 import shlex
+import statistics
 import subprocess
 import sys
 from functools import cache
@@ -234,13 +234,17 @@ def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
     kernels = ladder("gemm")
     choosers = [one for one in kernels if one.choices]
     types = {one.id: one.dtypes for one in kernels}
-    for name, dtype, sizes, reached in (
-        ("gemm-sizes-h200", "f32", 197, 1.194),
-        ("gemm-sizes-f64-h200", "f64", 64, 1.041),
-        ("gemm-sizes-bf16-h200", "bf16", 35, 1.072),
-        ("gemm-sizes-f16-h200", "f16", 35, 1.062),
-        ("gemm-sizes-tf32-h200", "tf32", 35, 1.164),
-        ("gemm-sizes-e4m3-h200", "e4m3", 34, 0.994),
+    for name, dtype, sizes, untimed, reached in (  # some shapes were timed on one card only
+        ("gemm-sizes-h200", "f32", 197, 0, 1.194),
+        ("gemm-sizes-f64-h200", "f64", 64, 0, 1.041),
+        ("gemm-sizes-bf16-h200", "bf16", 35, 3, 1.084),
+        ("gemm-sizes-f16-h200", "f16", 35, 3, 1.062),
+        ("gemm-sizes-tf32-h200", "tf32", 35, 4, 1.164),
+        ("gemm-sizes-e4m3-h200", "e4m3", 34, 8, 0.994),
+        ("gemm-sizes-bf16-h100", "bf16", 35, 0, 1.054),
+        ("gemm-sizes-f16-h100", "f16", 35, 3, 1.03),
+        ("gemm-sizes-tf32-h100", "tf32", 35, 0, 1.11),
+        ("gemm-sizes-e4m3-h100", "e4m3", 34, 0, 1.01),
     ):
         (kernel,) = (one for one in choosers if any(dtype in types[other.kernel] for other in one.choices))
         assert len({choice.when for choice in kernel.choices if dtype in types[choice.kernel]}) <= 10
@@ -248,15 +252,15 @@ def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
         with (ROOT / "docs" / "data" / f"{name}.csv").open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 factors.setdefault(row["size"], {})[row["kernel"]] = float(row["over_cublas"])
-        total = 0.0
+        taken = []
         for size, timed in factors.items():
             extents = [int(part) for part in size.split("x")]
             problem = Gemm(
                 *(extents if len(extents) == 3 else 3 * extents), dtype, kernel.options.get("layout", "row")
             )
-            total += math.log(timed[choose(kernel, kernels, problem, load_card(name[-4:])).id])
-        assert len(factors) == sizes
-        assert math.exp(total / sizes) > 0.99 * reached
+            taken.append(timed.get(choose(kernel, kernels, problem, load_card(name[-4:])).id))
+        assert (len(taken), taken.count(None)) == (sizes, untimed), name
+        assert statistics.geometric_mean(filter(None, taken)) > 0.99 * reached, name
 
 
 MEASURED = " ".join((ROOT / "docs/measured-h200.md").read_text(encoding="utf-8").split())
