@@ -3,6 +3,7 @@
 """What a header says of launches: `[launch]`, or `[[launches]]` in order, and the workspace between them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from gpuprof.kernels.kernel import NO_LAUNCH, Launch, LaunchStep, Workspace
@@ -85,8 +86,7 @@ def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapp
             raise reader.error("launches.block", f"of {step.entry} has no value: {error}") from error
         if min(blocks[-1]) < 1 or max(blocks[-1]) >= 2**31:
             raise reader.error("launches.block", f"of {step.entry} is {blocks[-1]}, not positive")
-    launch = NO_LAUNCH
-    return Launch(_triple(blocks[0], 1), launch.any_block, launch.grid, launch.dynamic_shared_bytes)
+    return replace(NO_LAUNCH, block=_triple(blocks[0], 1))
 
 
 def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Workspace]:

@@ -54,10 +54,6 @@ class _SizedCase:
     case: ConfiguredCase
     compiled: Functions
 
-    @property
-    def problem(self) -> Problem:
-        return self.case.problem
-
 
 def compiler_remarks(
     case: Case, card: Backend, executor: SimBackend, compile_kernel: Compile
@@ -97,14 +93,14 @@ class _Check:
         self.lost = False
 
     def sentences(self) -> Iterator[str]:
-        place = self._place
+        place, label = self._place, self._place.case.problem.label
         if not all(function.ptx for function in place.compiled.values()):
             yield "Compilers are not checked: it is machine code, whose PTX is not known"
             return
         judged = _Judged(self._executor, place)
         if judged.wrong:
             yield (
-                f"The compiler is not to blame: at {place.problem.label} the executor, which runs its PTX,"
+                f"The compiler is not to blame: at {label} the executor, which runs its PTX,"
                 f" finds {judged.wrong} wrong too"
             )
             return
@@ -114,10 +110,10 @@ class _Check:
                 unknown.append(f"{name} ({functions})")
                 continue
             try:
-                found = judged.difference(self._outputs(place, functions))
+                found = judged.difference(self._card.outputs(place.case, functions))
             except CaseFailure as error:
                 what = error.what.rstrip(".")
-                yield f"{name} makes machine code of its PTX that fails at {place.problem.label}: {what}"
+                yield f"{name} makes machine code of its PTX that fails at {label}: {what}"
                 if error.fatal:
                     self.lost = True
                     return
@@ -128,7 +124,7 @@ class _Check:
                 yield self._told(name, place, found)
         told = f": {listed(right)}" if right else ""
         more = f"; not checked: {listed(unknown)}" if unknown else ""
-        yield f"Right machine code of its PTX, checked at {place.problem.label}, by {len(right)}{told}{more}"
+        yield f"Right machine code of its PTX, checked at {label}, by {len(right)}{told}{more}"
 
     def _codes(self, place: _SizedCase, only: str = "") -> Iterator[tuple[str, Functions | str]]:
         """Each compiler, or the one of a name, with the functions that it made, or why it made none."""
@@ -155,12 +151,9 @@ class _Check:
             else:
                 yield name, {entry: replace(each, cubin=cubin) for entry, each in place.compiled.items()}
 
-    def _outputs(self, place: _SizedCase, functions: Functions) -> Mapping[str, Array]:
-        return self._card.outputs(place.case, functions)
-
     def _told(self, name: str, place: _SizedCase, found: _Difference) -> str:
         smaller, least = self._smallest(name, place, found)
-        problem, spec = smaller.problem, smaller.problem.array(least.output)
+        problem, spec = smaller.case.problem, smaller.case.problem.array(least.output)
         line = f", which line {least.line} stores" if least.line else ""
         line += ", in ascending order" * _is_unordered(problem, least.output)
         return (
@@ -183,22 +176,22 @@ class _Check:
             functions = dict(self._codes(smaller, only=name)).get(name)
             if judged.wrong or functions is None or isinstance(functions, str):
                 continue
-            difference = judged.difference(self._outputs(smaller, functions))
+            difference = judged.difference(self._card.outputs(smaller.case, functions))
             if difference is not None:
                 return smaller, difference
         return place, found
 
     def _smaller(self, place: _SizedCase) -> Iterator[_SizedCase]:
-        if place.problem.operation.coded == GIVEN:
+        if place.case.problem.operation.coded == GIVEN:
             return
-        seen = {place.problem.sizes}
+        seen = {place.case.problem.sizes}
         for extent in _SMALL:
-            sizes = tuple(min(extent, size) for size in place.problem.sizes)
+            sizes = tuple(min(extent, size) for size in place.case.problem.sizes)
             if sizes in seen:
                 continue
             seen.add(sizes)
             try:
-                case = place.case.at(replace(place.problem, sizes=sizes), self._card.device)
+                case = place.case.at(replace(place.case.problem, sizes=sizes), self._card.device)
                 yield _SizedCase(case, self._compile(case))
             except (CaseSkipped, CompileError, ExpressionError):
                 continue
@@ -208,7 +201,7 @@ class _Judged:
     """What the executor makes of a place: right or wrong, and who stores what."""
 
     def __init__(self, executor: SimBackend, place: _SizedCase) -> None:
-        self._problem = problem = place.problem
+        self._problem = problem = place.case.problem
         traced = TracedCase(executor, place.case, place.compiled)
         self._buffers, self._witness = traced.written()
         self._expected = problem.reference(executor.references_of(problem).inputs)

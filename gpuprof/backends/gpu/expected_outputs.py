@@ -95,19 +95,22 @@ class ExpectedOutputs:
             picks: How many elements; what it holds when a function is queued counts, as of `secret`.
             secret: Decides which.
         """
-        bound, magnitude = self._problem.bound(spec.name), self._magnitude.get(spec.name)
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
         chosen = (picks, secret)
         if spec.name in self._unordered:
             return Arguments([*head, *chosen]), None
-        compared = (
+        exact = ctypes.c_int(_is_compared_as_integers(self._problem, spec))
+        compared = (*self._reference(spec), _WORD(self._key), exact)
+        return Arguments([*head, *chosen]), Arguments([*head, *compared, *chosen, _POINTER(wrong.address)])
+
+    def _reference(self, spec: ArraySpec) -> tuple[Any, ...]:
+        """What functions that compare an output take: its reference, magnitudes and bound."""
+        bound, magnitude = self._problem.bound(spec.name), self._magnitude[spec.name]
+        return (
             _POINTER(self._expected[spec.name].address),
             _POINTER(magnitude.address if magnitude else 0),
             *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
-            _WORD(self._key),
-            ctypes.c_int(_is_compared_as_integers(self._problem, spec)),
         )
-        return Arguments([*head, *chosen]), Arguments([*head, *compared, *chosen, _POINTER(wrong.address)])
 
     def compare(self, spec: ArraySpec) -> Verification:
         """Hold an output against its reference, element by element."""
@@ -116,18 +119,9 @@ class ExpectedOutputs:
         bound = self._problem.bound(spec.name)
         exact = _is_compared_as_integers(self._problem, spec)
         self._result.upload(np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64))
-        arguments: list[Any] = [
-            _LONG(spec.elements),
-            _POINTER(self._buffers[spec.name].address),
-            _POINTER(self._expected[spec.name].address),
-        ]
-        if not exact:
-            magnitude = self._magnitude[spec.name]
-            arguments += [
-                _POINTER(magnitude.address if magnitude else 0),
-                *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
-            ]
-        arguments += [_WORD(self._key), _POINTER(self._result.address)]
+        head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
+        reference = self._reference(spec)[: 1 if exact else None]
+        arguments = [*head, *reference, _WORD(self._key), _POINTER(self._result.address)]
         self._code_for(spec.dtype, None).launch("compare_integers" if exact else "compare", arguments)
         raw = self._result.download(np.uint64, count=4)
         max_abs, max_rel = (float(value) for value in raw[:2].view(np.float64))
