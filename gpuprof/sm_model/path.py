@@ -16,8 +16,10 @@ from gpuprof.machine_code.sass import Block
 _LOOP_INSTRUCTIONS = 1200
 _LEAST_PASSES = 3
 _MOST_STEPS = 1500
-#: A way is gone once it is this far behind its share.
-_BEHIND = 0.5
+#: A way is gone once it is this far behind its share; and by other lanes once it is this far behind all ways.
+_BEHIND, _PARTED = 0.5, 0.9
+#: Blocks that are executed as often, but for rounding.
+_SAME = 1e-6
 
 
 def usual_path(
@@ -53,6 +55,9 @@ def usual_path(
     gone: Counter[tuple[int, int]] = Counter()
     steps, number = [0], 0
     calls: list[int] = []
+    #: Where lanes that parted meet, from where, and by which other ways they come.
+    partings: list[tuple[int, int, list[int]]] = []
+    meetings: dict[tuple[int, ...], int | None] = {}
     while len(steps) < _MOST_STEPS:
         taken[number] += 1
         callee = blocks[number].callee
@@ -90,13 +95,48 @@ def usual_path(
             rarer[-1],
         )
         gone[number, after] += 1
+        others = [one for one in ways if one != after and (number, one) not in behind]
+        if others:
+            fork = number, *ways
+            if fork not in meetings:
+                meetings[fork] = _meeting(blocks, times, number, ways)
+            if (meeting := meetings[fork]) is not None:
+                partings.append((meeting, number, others))
         if not any(number in loop.body for loop in loops.values()):
             _among_these(behind, number, after, {one: coming[one] / times[number] for one in rarer[:-1]})
         if after in loops:
             done[after] = done[after] + 1 if number in loops[after].body else 0
-        number = after
+        number = _parted(partings, times, taken, after)
         steps.append(number)
     return tuple(steps)
+
+
+def _parted(
+    partings: list[tuple[int, int, list[int]]], times: Sequence[float], taken: Mapping[int, int], after: int
+) -> int:
+    """Return where a warp goes next: before lanes that parted meet, the others go their way."""
+    while partings and partings[-1][0] == after:
+        _, number, others = partings[-1]
+        if not others:
+            partings.pop()
+            continue
+        other = others.pop()
+        if times[other] / times[number] * taken[number] - taken[other] >= _PARTED:
+            return other
+    return after
+
+
+def _meeting(
+    blocks: Sequence[Block], times: Sequence[float], number: int, ways: Sequence[int]
+) -> int | None:
+    """Return where lanes that part at the end of a block meet; None if one of its ways leads there at once."""
+    common = set.intersection(*(_reached(blocks, one, number) for one in ways))
+    pending = [ways[0]]
+    for one in pending:
+        if one in common and abs(times[one] - times[number]) <= _SAME * times[number]:
+            return None if one in ways else one
+        pending += [after for after in blocks[one].successors if after not in pending and after != number]
+    return None
 
 
 def _among_these(
