@@ -15,6 +15,8 @@ from gpuprof.sm_model.sm import PRODUCTS, Step, StepKind
 from gpuprof.sm_model.traffic import Traffic
 
 _WORD_BYTES = 16
+#: Of the stores whose interval was measured.
+_STORE_SECTORS = 16
 _BARRIERS = 6
 #: Lines per sector where requests take whole ones.
 _WHOLE_LINE = 0.25
@@ -147,6 +149,8 @@ def _step_of(
         case StepKind.STORE:
             if one.name == "STL":  # L1 hands on what is stored
                 step.asked = replace(asked, sectors=_LANE_SECTORS * wide)
+            if asked.partial:  # the SM sends a sector at a time, once lines are looked up
+                step.sent = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
             late = one.name in _ATOMIC
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:

@@ -15,13 +15,13 @@ from gpuprof.executor import Loop, loops_of, predecessors, reached
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import usual_path, ways_to
+from gpuprof.sm_model.path import is_met_at, uneven, usual_path, ways_to
 from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
-_MOST_WAVES = 6
+_MOST_WAVES = 12
 #: How much more instructions may be executed than those that are played.
 _MOST_UNSURE = 1.5
 #: Ends of the interval for what is modelled, beside errors with samples/: of a card that was measured, of
@@ -44,8 +44,8 @@ _BESIDE = ("few", 1, 2, 4, 7)
 _OF_LINES, _LINES = "_of_16_lines", 16
 #: Of its rate: beyond it requests wait for their turn.
 _MOST_USED = 0.9
-#: Warps go as many ways where some of them do something for all: what at least so many of a block do.
-_ROLES, _BY_SOME = 8, 0.75
+#: Warps go as many ways where some of them do what others do not.
+_ROLES = 8
 #: What goes through the caches of textures.
 _UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
@@ -166,19 +166,19 @@ def _check(launch: PlayedLaunch) -> float:
 
 def _done_last(
     launch: PlayedLaunch,
-    paths: Sequence[tuple[int, ...]],
+    variants: Sequence[Sequence[tuple[int, ...]]],
     times: Sequence[float],
-    play: Callable[[Sequence[tuple[int, ...]]], Played],
+    play: Callable[[Sequence[Sequence[tuple[int, ...]]]], Played],
 ) -> float:
     """Return by how much a block takes longer that finds, by an atomic operation, that it is the last."""
     blocks = launch.code.blocks
-    usual = {number for path in paths for number in path}
+    usual = {number for paths in variants for path in paths for number in path}
     names = {one.name for number in usual for one in blocks[number].instructions}
     last = {number for number, count in enumerate(times) if count and number not in usual} - launch.rare
     if not last or not {"MEMBAR", "ATOMG"} <= names:
         return 0.0
-    longer = _paths(launch, times, last)
-    return max(0.0, play(longer).ends[0] - play(paths).ends[0])
+    longer = _variants(launch, times, always=last)
+    return max(0.0, play(longer).ends[0] - play(variants[:1]).ends[0])
 
 
 def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], rates: SmSurroundings) -> float:
@@ -274,31 +274,34 @@ def _cycles(
     """Return the cycles of a launch, of its tail, and where a warp's went, by source line and reason."""
     blocks = launch.code.blocks
     times = [each / (launch.blocks * launch.warps) for each in _usual_times(launch)]
-    paths, warps = _paths(launch, times), launch.warps
+    each = math.ceil(launch.blocks / device.sm_count)
+    resident = min(launch.resident, each)
+    # Of blocks that are all there at once, the busiest SM has those that do most.
+    variants = _variants(launch, times, resident if each <= launch.resident else 1)
     steps = [
         steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
         for block in blocks
     ]
     rates = surroundings_of(device, constants, launch)
-    each = math.ceil(launch.blocks / device.sm_count)
-    resident = min(launch.resident, each)
-    fed, copies = None, _executed(StepKind.BULK, steps, times) * warps
+    fed, warps = None, launch.warps
+    copies = _executed(StepKind.BULK, steps, times) * warps
     copies /= max(1.0, _executed(StepKind.PHASE, steps, times))
+    paths = [path for each in variants for path in each]
     workers = [path for path in paths if _hottest(blocks, times) in path]
     if not workers:
         raise NotModelled("No usual way of a warp goes through what is executed most.")
     idle = {number for path in paths if path not in workers for number in path}
     if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
         fed, copies, times, warps = _fed(launch, paths, workers, steps, times)
-        paths = workers
+        paths, variants = workers, [[path for path in each if path in workers] for each in variants]
 
     def play(count: int) -> Played:
         most = min(resident, count)
-        return StreamingMultiprocessor(steps, paths, warps, most, rates, copies, fed).play(count)
+        return StreamingMultiprocessor(steps, variants, warps, most, rates, copies, fed).play(count)
 
     alone = _done_last(
         launch,
-        paths,
+        variants,
         times,
         lambda ways: StreamingMultiprocessor(steps, ways, warps, 1, rates, copies).play(1),
     )
@@ -344,12 +347,16 @@ def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[f
     )
 
 
-def _paths(
-    launch: PlayedLaunch, times: Sequence[float], always: Collection[int] = ()
-) -> list[tuple[int, ...]]:
-    """Return the ways of warps: one, but where some of them do something for all of their block.
+def _variants(
+    launch: PlayedLaunch, times: Sequence[float], count: int = 1, always: Collection[int] = ()
+) -> list[list[tuple[int, ...]]]:
+    """Return the ways of the warps of blocks, which differ where not all do the same.
 
-    Ways to blocks that stand in `always` are gone by all.
+    Args:
+        launch: That they are of.
+        times: How often a warp executes each block of machine code, on average.
+        count: Blocks of threads to tell apart, where some do more than others.
+        always: Ways to these blocks of machine code are gone by all.
     """
     blocks = launch.code.blocks
     loops = loops_of(blocks)
@@ -359,19 +366,24 @@ def _paths(
         for number, block in enumerate(blocks)
         if times[number] and any(one.name in _COPYING for one in block.instructions)
     }
+    ways = {*ways_to(blocks, times, some)}
+    by_some, differ = uneven(blocks, times, loops, launch.warps)
     if not some:
-        usual = usual_path(blocks, times, loops, forced)
-        some = {
-            number
-            for number, count in enumerate(times)
-            if count * launch.warps >= _BY_SOME and number not in usual and number not in launch.rare
-        }
-    ways = dict.fromkeys(ways_to(blocks, times, some)) if some else {}
-    roles = min(_ROLES, launch.warps) if ways else 1
-    return [
-        usual_path(blocks, times, loops, dict.fromkeys(ways, (role + 0.5) / roles) | forced)
-        for role in range(roles)
-    ]
+        together = {number for number, block in enumerate(blocks) if is_met_at(block)}
+        ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, together)}
+    if not ways and not differ:
+        return [[usual_path(blocks, times, loops, forced)]]
+    roles, found = min(_ROLES, launch.warps), []
+    for block in range(count):
+        of_block = block / count if count > 1 else 0.5
+        places = [(role + of_block) / roles for role in range(roles)]
+        found.append(
+            [
+                usual_path(blocks, times, loops, dict.fromkeys(ways, place) | forced, place, of_block)
+                for place in places
+            ]
+        )
+    return found
 
 
 def _fed(
@@ -518,8 +530,8 @@ def _extrapolated(played: Played, blocks: int, resident: int) -> float:
     """Return when the last of an SM's blocks ends, of which the first ones were played."""
     ends = sorted(played.ends)
     left = blocks - len(ends)
-    if len(ends) >= 3 * resident:  # the second last wave shows how fast blocks follow each other
-        return ends[-1] + left * (ends[-resident - 1] - ends[-2 * resident - 1]) / resident
+    if (steady := len(ends) - 2 * resident) >= resident:  # but the first and last wave
+        return ends[-1] + left * (ends[-resident - 1] - ends[resident - 1]) / steady
     return ends[-1] * (1 + left / len(ends))
 
 

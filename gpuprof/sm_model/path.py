@@ -8,6 +8,7 @@ Loops are cut short: once their passes take the same time, the rest follows by m
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import ceil
 
 from gpuprof.executor import Loop, reached
 from gpuprof.machine_code.sass import Block
@@ -20,6 +21,12 @@ _MOST_STEPS = 1500
 _BEHIND, _PARTED = 0.5, 0.9
 #: Blocks that are executed as often, but for rounding.
 _SAME = 1e-6
+#: What some of a block's warps do, and the others not, so many at least do, or do not.
+_BY_SOME = 0.75
+#: Of passes of a loop, how far their mean may be from a whole number where all make as many.
+_EVEN = 0.05
+#: What waits for other warps of the block.
+_MEETING = ("BAR", "SYNCS")
 
 
 def usual_path(
@@ -27,6 +34,8 @@ def usual_path(
     times: Sequence[float],
     loops: Mapping[int, Loop],
     behind: Mapping[tuple[int, int], float] | None = None,
+    place: float = _BEHIND,
+    block_place: float = _BEHIND,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
@@ -37,10 +46,22 @@ def usual_path(
         behind: Of ways, by the blocks at both ends, how far behind its share one is when it is gone. Warps
             of several such values share out what few of them do, and those that went one way what few of
             these do.
+        place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
+        block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
     """
     behind = dict(behind or {})
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
-    played = {header: _played(header, loops[header], blocks, times, passes[header]) for header in loops}
+    alone = _alone(loops, times)
+    places = {
+        header: block_place if any(is_met_at(blocks[one]) for one in loop.body) else place
+        for header, loop in loops.items()
+    }
+    played = {
+        header: _played(
+            header, loop, blocks, times, passes[header] - (places[header] if header in alone else _BEHIND)
+        )
+        for header, loop in loops.items()
+    }
     latches = {
         header: {
             one
@@ -126,16 +147,16 @@ def _parted(
     return after
 
 
-def _meeting(
-    blocks: Sequence[Block], times: Sequence[float], number: int, ways: Sequence[int]
-) -> int | None:
-    """Return where lanes that part at the end of a block meet; None if one of its ways leads there at once."""
-    common = set.intersection(*(_reached(blocks, one, number) for one in ways))
+def _meeting(blocks: Sequence[Block], times: Sequence[float], number: int, ways: Sequence[int]) -> int | None:
+    """Return where lanes that part at a block's end meet; None if one of its ways leads there at once."""
+
+    without = partial(_after, blocks, number)
+    common = set.intersection(*(reached([one], without) for one in ways))
     pending = [ways[0]]
     for one in pending:
         if one in common and abs(times[one] - times[number]) <= _SAME * times[number]:
             return None if one in ways else one
-        pending += [after for after in blocks[one].successors if after not in pending and after != number]
+        pending += [after for after in without(one) if after not in pending]
     return None
 
 
@@ -161,7 +182,37 @@ def _played(header: int, loop: Loop, blocks: Sequence[Block], times: Sequence[fl
     """Return how many of them are played."""
     within = sum(times[one] * len(blocks[one].instructions) for one in loop.body)
     of_a_pass = max(1.0, within / times[header]) if times[header] else 1.0
-    return max(1, round(min(passes, max(_LEAST_PASSES, _LOOP_INSTRUCTIONS / of_a_pass))))
+    return max(1, ceil(min(passes - _SAME, max(_LEAST_PASSES, _LOOP_INSTRUCTIONS / of_a_pass) - _BEHIND)))
+
+
+def is_met_at(block: Block) -> bool:
+    """Whether the warps of a block of threads wait for each other there."""
+    return any(one.name in _MEETING for one in block.instructions)
+
+
+def uneven(
+    blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop], warps: int
+) -> tuple[set[int], bool]:
+    """Return the blocks that some warps of a block execute, and whether their passes of a loop differ."""
+    inside = {number for loop in loops.values() for number in loop.body}
+    some = {
+        number
+        for number, count in enumerate(times)
+        if count * warps >= _BY_SOME
+        and (count < _BEHIND if number in inside else count * warps <= warps - _BY_SOME)
+    }
+    passes = [_passes(one, loops[one], times) for one in _alone(loops, times)]
+    return some, any(abs(each - round(each)) > _EVEN for each in passes)
+
+
+def _alone(loops: Mapping[int, Loop], times: Sequence[float]) -> set[int]:
+    """Return the loops that stand in no other one and have none in them, by the blocks where they begin."""
+    gone = {one: loop for one, loop in loops.items() if times[one]}
+    return {
+        one
+        for one, loop in gone.items()
+        if not any(one in other.body or begin in loop.body for begin, other in gone.items() if begin != one)
+    }
 
 
 def _held(ways: list[int], loop: Loop, *, again: bool) -> list[int]:

@@ -75,6 +75,7 @@ class Step:
         frees: The barrier that reading its operands frees.
         latency: From issue to result, of what comes late.
         asked: What it asks of memory.
+        sent: Of a store, cycles from one sector to the next on the way to L2.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         lines: That one request asks for.
         even: Operands that it reads from the register bank of even numbers.
@@ -94,6 +95,7 @@ class Step:
     frees: int | None = None
     latency: float = 0.0
     asked: Traffic = field(default_factory=Traffic)
+    sent: float = 0.0
     effort: float = 1.0
     lines: float = 1.0
     even: int = 0
@@ -233,7 +235,8 @@ class StreamingMultiprocessor:
 
     Args:
         steps: The instructions of each block of machine code.
-        paths: Of the warps of a block of threads, through blocks of machine code: as many warps go each.
+        variants: Of blocks of threads, in turn, the paths of its warps through blocks of machine code: as
+            many warps go each.
         warps: Of a block of threads.
         resident: Such blocks at once.
         rates: Of what surrounds it.
@@ -244,14 +247,14 @@ class StreamingMultiprocessor:
     def __init__(
         self,
         steps: Sequence[Sequence[Step]],
-        paths: Sequence[Sequence[int]],
+        variants: Sequence[Sequence[Sequence[int]]],
         warps: int,
         resident: int,
         rates: SmSurroundings,
         copies: float = 0.0,
         fed: Fed | None = None,
     ) -> None:
-        self._steps, self._paths, self._warps = steps, paths, warps
+        self._steps, self._variants, self._warps = steps, variants, warps
         self._fed, self._copies = fed, copies
         self._resident, self._rates = resident, rates
         self._held: list[list[_Warp]] = [[] for _ in range(SCHEDULERS)]
@@ -288,14 +291,15 @@ class StreamingMultiprocessor:
         self._left -= 1
         now = max(now, self._next_start)
         block, each = _Block(), self._rates.warp_cycles
+        paths = self._variants[self._launched // self._warps % len(self._variants)]
         self._feed(block, 0, now)
         self._next_start = now + max(self._rates.block_cycles, self._warps * each)
         for number in range(self._warps):
             start = now + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
-            role = number * len(self._paths) // self._warps
-            path = self._paths[role]
+            role = number * len(paths) // self._warps
+            path = paths[role]
             first = self._steps[path[0]][0]
             self._held[unit].append(
                 _Warp(block, unit, start, start, first, path, role, issued=start, number=number)
@@ -471,6 +475,7 @@ class StreamingMultiprocessor:
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
         sectors = step.asked.sectors * (step.asked.own if self._combined(warp, step) else 1.0)
+        self._data += sectors * step.sent
         self._l2 = max(start, self._l2) + sectors * step.effort * cycles
         if step.asked.distant:
             self._dram = max(start, self._dram) + step.asked.sectors * step.asked.distant * rates.dram_cycles
