@@ -149,7 +149,6 @@ def _parted(
 
 def _meeting(blocks: Sequence[Block], times: Sequence[float], number: int, ways: Sequence[int]) -> int | None:
     """Return where lanes that part at a block's end meet; None if one of its ways leads there at once."""
-
     without = partial(_after, blocks, number)
     common = set.intersection(*(reached([one], without) for one in ways))
     pending = [ways[0]]
