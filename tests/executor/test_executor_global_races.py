@@ -85,3 +85,23 @@ def test_a_pointer_that_comes_from_memory_may_point_anywhere():
     launch(program, (2, 1, 1), (32, 1, 1), [table, x], memory)
     with pytest.raises(KernelFault, match=f"line {line_of(source, 'planted')}: .*element 0 of out"):
         launch(program, (3, 1, 1), (32, 1, 1), [table, x], memory)
+
+
+def test_volatile_words_of_other_blocks_that_no_fence_orders_are_remarked_on():
+    text = """extern "C" __global__ void k(int *out) {
+    volatile int *parts = out + 1;
+    parts[blockIdx.x] = blockIdx.x; // stores
+    FENCE
+    if (atomicAdd(out + 9, 1) == gridDim.x - 1)
+        out[0] = parts[0] + parts[1] + parts[2]; // reads
+}"""
+    _, fenced = run_cuda(
+        text.replace("FENCE", "__threadfence();"), np.zeros(16, np.int32), grid=(8, 1, 1), block=(1, 1, 1)
+    )
+    assert not fenced.remarks
+    _, result = run_cuda(text.replace("FENCE", ""), np.zeros(16, np.int32), grid=(8, 1, 1), block=(1, 1, 1))
+    assert result.remarks == (
+        f"undefined: line {line_of(text, '// reads')} reads as volatile what another block stores in line"
+        f" {line_of(text, '// stores')} (thread (0, 0, 0) of block (7, 0, 0)),"
+        " and no __threadfence orders the two",
+    )

@@ -120,7 +120,7 @@ def test_no_remark_where_lanes_meet_or_wait_for_each_other():
         ("if (lane == 0) word = 7;", True),
         ("if (lane < 31) word = 7;", True),
         ("word = 5; word = 7;", True),  # where one lane is an instruction behind the others
-        ("word = 5; __syncwarp(); atomicExch((int *)&word, 7);", True),
+        ("word = 5; __syncwarp(); atomicExch((int *)&word, 7);", False),
         ("word = 5; __syncwarp(); out[threadIdx.x] = word; word = 7; __syncwarp();", True),
         ("word = 5; __syncwarp(); out[threadIdx.x] = word; __syncwarp(); word = 7; __syncwarp();", False),
     ],

@@ -37,6 +37,7 @@ from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     OF_WARP,
+    ONE,
     Numbers,
     Timeline,
     kind_of,
@@ -176,8 +177,8 @@ class Shadow(Observer):
             return
         self._signal(one, reads=True, writes=True)
         self._touch(one)
-        if self._follows_lanes:
-            self._stores_of_lanes().update(*self._granules(one), one.moment)
+        if self._lane_stores is not None:
+            self._lane_stores.forget(self._granules(one)[0])
         if one.near:
             self._judge_blocks(one)
 
@@ -204,18 +205,15 @@ class Shadow(Observer):
             before = self.buffer.view(one.size).view(np.uint8).reshape(-1, self._granule)[granules]
             parts = self._parts(one, values)
             same = (before == parts).all(axis=1), parts
-            self._stores_of_lanes().store(one.order, granules, owners, one.moment, same)
+            if self._lane_stores is None:
+                self._lane_stores = LaneStores(self._elements())
+            self._lane_stores.store(one.order, granules, owners, one.moment, same)
             self._note_early(one, granules[~same[0]], owners[~same[0]])
 
     @property
     def _follows_lanes(self) -> bool:
         """Whether it is asked who stored what loads find in shared memory."""
         return self.buffer.address == 0 and not self.races.meetings.luck
-
-    def _stores_of_lanes(self) -> LaneStores:
-        if self._lane_stores is None:
-            self._lane_stores = LaneStores(self._elements())
-        return self._lane_stores
 
     def _note_luck(self, one: MemoryOperation) -> None:
         """Note loads that find what another lane of their warp stored, with nothing to order the two."""
@@ -393,8 +391,18 @@ class Shadow(Observer):
         if reads == 2 or (not reads and not (self._stored or self.races.meetings.keeps)):
             return
         for found, stamps in accesses.unordered(one.order, granules, owners):
+            if self._stored and self.buffer.address and one.manner in STRONG_READS:
+                self._note_unordered(one, owners[found], stamps)
             start = granules[found] * self._granule
             self._tell_of_meeting(one, owners[found], stamps, start, other, reads=reads > 0)
+
+    def _note_unordered(self, one: MemoryOperation, who: Numbers, stamps: Numbers) -> None:
+        """Note loads that find what another block stored, though nothing orders the two."""
+        threads = one.order.block_threads
+        apart = np.flatnonzero((thread_of(stamps) // threads != who // threads) & (kind_of(stamps) == ONE))
+        if apart.size:
+            stored = one.order.timeline.lines[int(moment_of(stamps)[apart[0]])]
+            self.races.meetings.note_luck(one.line, stored, int(who[apart[0]]), block=True)
 
     def _note_together(self, one: MemoryOperation) -> None:
         """Note strong stores of several warps to one place, in one instruction."""

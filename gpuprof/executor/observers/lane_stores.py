@@ -30,10 +30,9 @@ class LaneStores:
         """Divide every element in `times` smaller ones."""
         self._changes, self._lanes = (np.repeat(each, times) for each in (self._changes, self._lanes))
 
-    def update(self, place: Numbers, who: Numbers, moment: int) -> None:
-        """Threads have changed elements by atomic operations."""
-        self._changes[place] = who << MOMENT_BITS | moment
-        self._lanes[place] = who // WARP << WARP
+    def forget(self, place: Numbers) -> None:
+        """Threads have changed elements by atomic operations, which count on no order."""
+        self._changes[place] = 0
 
     def store(
         self,

@@ -65,14 +65,18 @@ class OpenMeetings:
         """Tell whether another meeting would tell anything new."""
         return len(self.kept) < _KEPT if self.keeps else not self.any
 
-    def note_luck(self, line: int, stored: int, thread: int) -> None:
-        """Note that nothing orders a load and the store, in line `stored`, of another lane of its warp."""
+    def note_luck(self, line: int, stored: int, thread: int, *, block: bool = False) -> None:
+        """Note that nothing orders a load and the store, in line `stored`, of another lane of its warp.
+
+        Or of another `block`.
+        """
         if line in self._polled or self.luck:
             return
-        index, block = self._named(thread)
+        index, number = self._named(thread)
+        whose, order = ("block", "__threadfence") if block else ("lane of its warp", "__syncwarp")
         self.luck = (
-            f"undefined: line {line} reads as volatile what another lane of its warp stores in line {stored}"
-            f" (thread {index} of block {block}), and no __syncwarp orders the two"
+            f"undefined: line {line} reads as volatile what another {whose} stores in line {stored}"
+            f" (thread {index} of block {number}), and no {order} orders the two"
         )
 
     def add(
