@@ -175,6 +175,15 @@ def test_several_files_are_rungs_of_one_call(tmp_path):
     assert [(case.kernel, case.ok) for case in run.cases] == [("axpy", True), ("fused", True)]
 
 
+def test_an_access_across_the_end_of_an_array_is_told_as_that():
+    pairs = AXPY.replace("a * x[i]", "a * ((const float2 *)x)[i / 2].x * ((const float2 *)x)[i / 2].y")
+    args = {"n": 999, "a": 2.0, "x": X[:999], "y": X[:999]}
+    case = axpy(what=gpuprof.Source(pairs, "axpy"), args=args).cases[0]
+    assert case.explanation.text.endswith(
+        "reads 8 bytes of x, element 998 of 999, and what lies behind its end"
+    )
+
+
 def test_a_file_of_several_kernels_is_told_which():
     several = gpuprof.Source("__global__ void other() {}" + AXPY, "several")
     assert axpy(what=several, entry="axpy").cases[0].ok

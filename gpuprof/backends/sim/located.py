@@ -95,6 +95,8 @@ def explain_fault(
         inside = place is not None and 0 <= place.offset < place.buffer.size
         if place is not None and inside and place.buffer.read_only and not access.startswith("reads"):
             cause, detail = "write to an input", f"{detail}, which is an input"
+        elif inside and fault.kind is FaultKind.OUT_OF_BOUNDS:
+            detail += ", and what lies behind its end"
     elif fault.address is not None and (place := place_of(buffers, fault.address, 0)) is not None:
         detail = detail.replace(f"{fault.address:#x}", f"byte {place.offset} of {place.buffer.name}")
     return Explanation(
