@@ -107,8 +107,8 @@ class CubinKernel:
 #: Attributes of a kernel in `.nv.info`, and how their values are written: a byte, two, or a length and bytes.
 _REGCOUNT, _FRAME_SIZE, _PARAMETER, _REQNTID, _MAX_THREADS = 0x2F, 0x11, 0x17, 0x10, 0x05
 _SIZED_VALUE = 4
-#: Shared memory that the system takes of a block, where a file has this section.
-_RESERVED, _RESERVED_BYTES = ".nv.shared.reserved.0", 1024
+#: Shared memory that the system takes of a block, of which files count it in from this architecture on.
+_RESERVES, _RESERVED_BYTES = 90, 1024
 #: In PTX: dynamic shared memory, how it is aligned, and its name.
 _DYNAMIC = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.\w+\s+([\w$]+)")
 #: From this version of the file format on, the architecture stands a byte further up.
@@ -137,7 +137,7 @@ def kernels_in(cubin: bytes) -> dict[str, CubinKernel]:
             if kind in (_REGCOUNT, _FRAME_SIZE):
                 symbol, number = struct.unpack_from("<II", value)
                 of_symbols[kind, names[symbol]] = number
-        reserved = _RESERVED_BYTES if _RESERVED in shared else 0
+        reserved = _RESERVED_BYTES if architecture_in(cubin) >= _RESERVES else 0
         found = {}
         for title, _ in file.sections:
             if not title.startswith(".nv.info."):

@@ -210,6 +210,12 @@ def test_ptxas_is_asked_for_the_architectures_own_instructions_once():
     assert target_in(".target sm_80", "sm_90") == "sm_90"
 
 
+def test_shared_memory_of_the_system_is_no_kernels_in_linked_code_either(kernel):
+    assert b".nv.shared.reserved.0" in kernel.cubin
+    linked = kernel.cubin.replace(b".nv.shared.reserved.0", b".nv_debug.shared.here")
+    assert kernels_in(linked)[kernel.entry].static_shared_bytes == 256
+
+
 def test_dynamic_shared_memory_that_a_linker_misplaces_is_found():
     source = """extern __shared__ __align__(1024) char dynamic[];
     extern "C" __global__ void scale(float *y, int n) {
