@@ -126,8 +126,11 @@ def _template_name(parameter: str) -> str:
 
 
 def is_one_of_several(source: str, name: str) -> bool:
-    """Whether a source has several kernels of a name, as far as its text tells."""
-    return len(re.findall(rf"\b__global__\b[^;{{}}()]*\b{name}\s*\(", masked(source))) > 1
+    """Whether a source defines several kernels of a name, as far as its text tells."""
+    code = masked(source)
+    found = re.finditer(rf"\b__global__\b[^;{{}}()]*\b{name}\s*\(", code)
+    ends = [end_of(code, match.end() - 1) for match in found]
+    return sum(end is not None and code[end:].lstrip().startswith("{") for end in ends) > 1
 
 
 @lru_cache(maxsize=16)

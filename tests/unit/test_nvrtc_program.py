@@ -194,6 +194,7 @@ def test_a_kernel_or_a_function_that_stands_in_another_file_is_told():
     error = refusal("__global__ void k(int *x);")
     assert error.what == "mine.cu only declares the kernel k, in line 1."
     assert error.fix == "Run the file that defines it."
+    assert compiled("__global__ void k();\n__global__ void k(int *x) { *x = 1; }").entry == "_Z1kPi"
     elsewhere = "__device__ int f(int);\n__global__ void k(int *x) { *x = f(1); }"
     assert "Unresolved extern function" in refusal(elsewhere).what
 
