@@ -1,8 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of wavefronts and of coalescing, against an H200's counts, and lane by lane."""
+"""The rules of wavefronts and of coalescing, against an H200's counts, and lane by lane.
+
+`python benchmarks/warp_patterns.py --only atomic` asks the card for the patterns of atomics; their `lanes`
+are the byte of each lane, negative where it takes no part.
+"""
 
 import json
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +16,7 @@ from each import each
 
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.banks import wavefronts
-from gpuprof.executor.memory.coalescing import Footprints, footprint
+from gpuprof.executor.memory.coalescing import Footprints, atomic_sectors, footprint
 
 PATTERNS = json.loads((Path(__file__).parent / "hardware" / "shared_wavefronts.json").read_text())["patterns"]
 
@@ -121,3 +126,33 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
             counts = (np.broadcast_to(getattr(one, figure), blocks).tolist() for one in (found, wanted))
             assert next(counts) == next(counts)
         assert (found.low, found.high, found.aligned) == (wanted.low, wanted.high, wanted.aligned)
+
+
+RECORDED = Path(__file__).parent / "hardware" / "atomic-patterns-h200.json.xz"
+ATOMICS = json.loads(lzma.decompress(RECORDED.read_bytes()))["patterns"]
+#: Up to so many lines of 128 bytes the card's count is the rule's; beyond, it passes some sectors again.
+FEW_LINES = 4
+
+
+def counted(lanes: list[int]) -> int:
+    address = np.array(lanes, dtype=np.int64).reshape(1, 1, 32)
+    (sectors,) = atomic_sectors(np.maximum(address, 0), 0, Mask(address >= 0, blocks=1, warps=1)).tolist()
+    return sectors
+
+
+def lines_of(lanes: list[int]) -> int:
+    return len({place // 128 for place in lanes if place >= 0})
+
+
+@pytest.mark.parametrize("kernel", sorted({pattern["kernel"] for pattern in ATOMICS}))
+def test_sectors_of_few_lines_are_the_cards(kernel):
+    held = [p for p in ATOMICS if p["kernel"] == kernel and lines_of(p["lanes"]) <= FEW_LINES]
+    assert len(held) >= 4
+    assert [counted(p["lanes"]) for p in held] == [p["sectors"] for p in held]
+
+
+def test_sectors_of_many_lines_are_at_most_two_fewer():
+    far = [p["sectors"] - counted(p["lanes"]) for p in ATOMICS if lines_of(p["lanes"]) > FEW_LINES]
+    assert len(far) > 150
+    assert set(far) <= {0, 1, 2}
+    assert far.count(0) >= 0.75 * len(far)

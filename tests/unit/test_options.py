@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""One table of options: a field of it is offered everywhere, with one default and one range."""
+"""One table of options, offered everywhere with one default and one range; labels, and what cannot be one."""
 
 import inspect
 from dataclasses import fields, make_dataclass
@@ -15,7 +15,16 @@ from gpuprof.cli import app
 from gpuprof.commands import command_line, settings
 from gpuprof.errors import InputError
 from gpuprof.measure import options
-from gpuprof.measure.options import COMMANDS, GROUPS, RunOptions, keywords_of, option, options_of, run_options
+from gpuprof.measure.options import (
+    COMMANDS,
+    GROUPS,
+    RunOptions,
+    keywords_of,
+    option,
+    options_of,
+    read_labels,
+    run_options,
+)
 from gpuprof.measure.protocol import Open, decode, encode
 
 TYPED = typer.main.get_command(app).commands
@@ -114,3 +123,31 @@ def test_help_shows_options_by_group(line):
     groups = [title for title in titles if title in GROUPS]
     assert groups == [group for group in GROUPS if group in groups]
     assert "Output" in groups
+
+
+def test_command_line_wins_over_the_environment():
+    environment = {
+        "GPUPROF_LABEL_RACK": "r1",
+        "GPUPROF_LABEL_HOST": "node7",
+        "GPUPROF_LABEL_EMPTY": "",
+        "RACK": "x",
+    }
+    assert read_labels(["rack=r2", "card=a=b"], environment) == {"rack": "r2", "host": "node7", "card": "a=b"}
+
+
+def test_nothing_names_the_machine_by_itself():
+    assert read_labels([], {"HOSTNAME": "node7"}) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["rack", "rack=", "=r1", "Rack=r1", "a b=c", "x=" + "y" * 201, "x=a\nb", "1x=y"]
+)
+def test_what_is_no_label_is_refused(text):
+    with pytest.raises(InputError):
+        read_labels([text], {})
+
+
+@pytest.mark.parametrize("labels", [{"rack": 3}, {3: "rack"}, {"": "x"}])
+def test_labels_of_a_program_are_text(labels):
+    with pytest.raises(InputError):
+        read_labels(labels)
