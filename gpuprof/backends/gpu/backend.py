@@ -316,7 +316,8 @@ class GpuBackend(Backend):
         def time_again() -> None:
             few = min(_SEEN_AGAIN, self._timer.max_batch(launches, checks.around()))
             again = self._timer.cold(launch, few, settle=0, launches=launches, around=checks.around())
-            seen_us.append(percentile(sorted(again), 0.5))
+            # Where others share the card, their slices of time fall into some of these, as below.
+            seen_us.append(percentile(sorted(again), 0.75))
 
         def launch_timed() -> str:
             # Another process may have had the card while the gate was closed: bring the code back.

@@ -11,7 +11,7 @@ from gpuprof.results import Verification
 
 #: A kernel that takes longer than its timed launches with inputs that it has not seen, this often and each
 #: time with new ones, kept something.
-_UNSEEN = 3
+_UNSEEN = 5
 
 #: Launches, and waits for the end.
 LaunchOnce = Callable[[], None]
