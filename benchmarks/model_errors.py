@@ -4,8 +4,9 @@
 
 python benchmarks/model_errors.py count DIR [JOBS]          count every case on the executor, once
 python benchmarks/model_errors.py predict DIR FILE          write modelled times of all counted cases as CSV
-python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against measured ones, by ladder, size;
-                                                            both go to …-errors.csv beside …-predictions.csv
+python benchmarks/model_errors.py table FILE RESULTS…       hold them against measured ones, of results files
+                                                            or an …-errors.csv, by ladder and size; both go to
+                                                            …-errors.csv beside …-predictions.csv
 python benchmarks/model_errors.py samples DIR RESULTS.json… the same of their own cases, counted in DIR once,
                                                             for a minute at most
 
@@ -142,6 +143,12 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
     measured: dict[tuple[str, ...], float] = {}
     names = {load_card(card).name: card for card in CARDS}
     for path in results:
+        if path.suffix == ".csv":
+            with path.open(newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    where = tuple(row[name] for name in _COLUMNS[:4])
+                    measured[where] = float(row["measured_us"])
+            continue
         run = read_run(path)
         for case in run.cases:
             card = next((card for name, card in names.items() if run.devices[0].name.startswith(name)), "")

@@ -21,7 +21,7 @@ from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
-_MOST_WAVES = 12
+_MOST_WAVES = 6
 #: How much more instructions may be executed than those that are played.
 _MOST_UNSURE = 1.5
 #: Ends of the interval for what is modelled, beside errors with samples/: of a card that was measured, of
@@ -368,7 +368,7 @@ def _variants(
     }
     ways = {*ways_to(blocks, times, some)}
     by_some, differ = uneven(blocks, times, loops, launch.warps)
-    if not some:
+    if not some and by_some:
         together = {number for number, block in enumerate(blocks) if is_met_at(block)}
         ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, together)}
     if not ways and not differ:

@@ -117,7 +117,7 @@ def usual_path(
         )
         gone[number, after] += 1
         others = [one for one in ways if one != after and (number, one) not in behind]
-        if others:
+        if others and sum(times[one] for one in ways) > (1 + _SAME) * times[number]:
             fork = number, *ways
             if fork not in meetings:
                 meetings[fork] = _meeting(blocks, times, number, ways)
@@ -223,7 +223,7 @@ def _held(ways: list[int], loop: Loop, *, again: bool) -> list[int]:
 
 def ways_to(blocks: Sequence[Block], times: Sequence[float], goals: set[int]) -> Iterator[tuple[int, int]]:
     """Yield the ways that lead to goals where the other ways from the same block do not."""
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(blocks if goals else ()):
         ways = [one for one in block.successors if times[one] > 0]
         if len(ways) > 1:
             without = partial(_after, blocks, number)
