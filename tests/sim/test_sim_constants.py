@@ -98,7 +98,7 @@ class Untimed(ConstantMeter):
         self._device = load_card("h200")
         self._context = self._timer = MagicMock()
 
-    def _queued(self, name: str, arguments: list, grid: int, threads: int, module: object = None) -> Launch:
+    def _queueing(self, name: str, arguments: list, grid: int, threads: int, module: object = None) -> Launch:
         assert module or name in entries_for("sm_90")
         return lambda: None
 
