@@ -6,6 +6,7 @@ What is examined block by block is examined once for each kind. Kinds are number
 block of each.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,15 @@ Kinds = NDArray[np.intp]
 def kinds_of(*parts: NDArray[Any]) -> Kinds:
     """Return the kind of each row: rows are alike where all parts are; a part of one row tells none apart."""
     telling = [part for part in parts if len(part) > 1]
+    if not telling:
+        return np.zeros(1, dtype=np.intp)
+    return numbered(b"".join(row.tobytes() for row in each) for each in zip(*telling, strict=True))
+
+
+def numbered(contents: Iterable[bytes]) -> Kinds:
+    """Return the kind of each content."""
     known: dict[bytes, int] = {}
-    rows = (b"".join(row.tobytes() for row in each) for each in zip(*telling, strict=True))
-    return np.array([known.setdefault(row, len(known)) for row in rows] or [0], dtype=np.intp)
+    return np.array([known.setdefault(content, len(known)) for content in contents], dtype=np.intp)
 
 
 def first_of(kinds: Kinds) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.copy_engine import GRANULE_BYTES
-from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, rows_of
+from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, numbered, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
@@ -113,6 +113,8 @@ class SharedPattern:
 
     def of_blocks(self, blocks: NDArray[np.intp]) -> "SharedPattern":
         """Return the same access of some blocks, to be judged."""
+        if self.leading == 1:
+            return self
         result = copy(self)
         result.address, result.mask = rows_of(self.address, blocks), self.mask.of_blocks(blocks)
         return result
@@ -193,9 +195,8 @@ class ChunkPattern:
     def kinds(self) -> Kinds:
         """Which blocks have the same chunks moved for the same lanes."""
         each = np.stack([self.warp, self.lane, self.start], axis=1)
-        known: dict[bytes, int] = {}
         parts = np.split(each, np.searchsorted(self.block, np.arange(1, self.leading)))
-        return np.array([known.setdefault(part.tobytes(), len(known)) for part in parts], dtype=np.intp)
+        return numbered(part.tobytes() for part in parts)
 
     def of_blocks(self, blocks: NDArray[np.intp]) -> "ChunkPattern":
         """Return the same chunks of some blocks, which are in order, to be judged."""
