@@ -49,7 +49,8 @@ def verify_again(problem: Problem, executed: ExecutedCase, seed: int, *, whole: 
         return verification
     # Its place is no place of the first launch, which is the one that can be explained.
     detail = f"with other inputs (--seed {seed}) {verification.detail}"
-    if all(_wrote_again(executed.buffers[spec.name], old) for spec, old in zip(outputs, before, strict=True)):
+    kept = [_wrote_again(executed.buffers[spec.name], old) for spec, old in zip(outputs, before, strict=True)]
+    if kept and all(kept):
         detail += (
             "; all that it wrote is its result of the launch before, which it keeps in its module's memory"
         )
