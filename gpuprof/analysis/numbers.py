@@ -17,12 +17,15 @@ _SI = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _LARGEST_EXACT_COUNT = 99_999
 _DIGITS_TO_COMPARE = 5
+_LEAST_PCT = 0.01
 
 
 # Sizes, counts of blocks and resources recur in every row of a ladder.
 @lru_cache(8192)
-def significant(value: float, digits: int = 3) -> str:
+def significant(value: float, digits: int = 3, decimals: int | None = None) -> str:
     """A number with so many significant digits, in fixed notation with thousands separated.
+
+    At most so many decimals, where they are limited.
 
     Zero is written as it is: it has no significant digits.
     """
@@ -32,7 +35,8 @@ def significant(value: float, digits: int = 3) -> str:
         return "∞" if value > 0 else "-∞"
     rounded = f"{value:.{digits - 1}e}"
     exponent = int(rounded[rounded.index("e") + 1 :])
-    return f"{float(rounded):,.{max(0, digits - 1 - exponent)}f}"
+    shown = max(0, digits - 1 - exponent)
+    return f"{float(rounded):,.{shown if decimals is None else min(shown, decimals)}f}"
 
 
 def time_us(microseconds: float, digits: int = 3) -> str:
@@ -59,8 +63,10 @@ def part_of(part_us: float, whole_us: float) -> str:
 
 
 def percent(share: float, digits: int = 3) -> str:
-    """A share already in percent."""
-    return f"{significant(share, digits)} %"
+    """A share already in percent, to a hundredth of a percent at most."""
+    if 0 < abs(share) < _LEAST_PCT:
+        return f"{'<' if share > 0 else '>-'}{_LEAST_PCT} %"
+    return f"{significant(share, digits, decimals=2)} %"
 
 
 def ratio(factor: float) -> str:
