@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.arithmetic import exact, halves
+from gpuprof.executor.arithmetic.formats import HALVES
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _BOOL = np.dtype(np.bool_)
 #: What `set` gives for a comparison that holds, as a half.
-_TRUE = {"f16": np.float16(1), "bf16": np.uint16(0x3F80)}
+_TRUE = {kind: np.ones((), half).view(ARITHMETIC[kind]) for kind, half in HALVES.items()}
 
 
 def _either_nan(a: Lanes, b: Lanes) -> Lanes:
@@ -51,11 +52,11 @@ def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
         compare = lambda a, b: ~opposite(a, b)  # noqa: E731
     if op.has("ftz") and kind not in ("f32", "f16"):
         raise NotInTable
-    if kind in ("f16", "bf16"):
-        tiny = halves.F16_TINY if op.has("ftz") else 0.0
+    if kind in HALVES:
+        tiny = halves.TINY[kind] if op.has("ftz") else 0.0
 
         def value(bits: Lanes) -> Lanes:
-            return halves.flushed(halves.values_of(bits.view(np.uint16), kind), tiny)
+            return halves.flushed(bits.view(HALVES[kind]), tiny)
 
         return lambda a, b: compare(value(a), value(b))
     if op.has("ftz"):

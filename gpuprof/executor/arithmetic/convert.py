@@ -9,13 +9,11 @@ import numpy as np
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.formats import (
     BYTES,
+    HALVES,
     bytes_as_f16,
-    from_bf16,
-    to_bf16,
-    to_bf16_payload,
     to_byte,
-    to_float16,
     to_float64,
+    to_half,
     to_tf32,
 )
 from gpuprof.executor.arithmetic.halves import joined
@@ -164,13 +162,11 @@ def _tf32(op: Mnemonic, source: str) -> Lowered:
 
 
 def _decoded(value: Lanes, kind: str) -> Lanes:
-    return from_bf16(value) if kind == "bf16" else value
+    return value.view(HALVES[kind]).astype(np.float32) if kind == "bf16" else value
 
 
 def _rounded(value: Lanes, kind: str, mode: str) -> Lanes:
-    if kind == "bf16":
-        return to_bf16(value, mode)
-    return exact.narrow(value, ARITHMETIC[kind], mode)
+    return exact.narrow(value, HALVES.get(kind, ARITHMETIC[kind]), mode).view(ARITHMETIC[kind])
 
 
 def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
@@ -182,14 +178,12 @@ def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
             value = integral(value)
     if op.has("sat"):  # NaN becomes zero
         value = np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
+    if source == "f64" and to in HALVES:
+        return to_half(value, to, op.rounding).view(ARITHMETIC[to])
     if to == "bf16":
-        bits = to_bf16(value, op.rounding)
-        # Of an f64 the upper bits of a NaN's payload are kept.
-        return np.where(np.isnan(value), to_bf16_payload(value), bits) if source == "f64" else bits
+        return canonical(exact.narrow(value.astype(np.float64), HALVES[to], op.rounding)).view(ARITHMETIC[to])
     if source == to:
         return value if source == "f64" or not op.flags else canonical(value)
-    if source == "f64" and to == "f16":
-        return to_float16(value, op.rounding)
     if source == "f16" and to == "f64":
         return to_float64(value)
     if ARITHMETIC[to].itemsize < value.dtype.itemsize:

@@ -63,14 +63,22 @@ def to_odd(value: Lanes, error: Lanes) -> Lanes:
 
 def narrow(value: Lanes, dtype: np.dtype[np.floating], mode: str) -> Lanes:
     """Round float64 `value` once, to `dtype`, in a PTX rounding mode."""
-    if dtype != np.float16:  # those NumPy rounds itself, not the CPU
+    if dtype.itemsize > 2:  # halves are not rounded by the CPU
         return in_mode(lambda wide: wide.astype(dtype), mode)(value)
-    near = value.astype(dtype)
+    near = value.astype(dtype) if dtype == np.float16 else _odd_float32(value).astype(dtype)
+    if mode == "rn":
+        return near
     error = value - near
     down = (error < 0) & ((mode == "rm") | (mode == "rz") & (near > 0))
     up = (error > 0) & ((mode == "rp") | (mode == "rz") & (near < 0))
     step = np.where(down, -dtype.type(np.inf), dtype.type(np.inf))
     return np.where(down | up, np.nextafter(near, step), near)
+
+
+def _odd_float32(value: Lanes) -> Lanes:
+    """Return float64 values rounded to odd, to float32: from there bfloat16 is rounded."""
+    cut = narrow(value, np.dtype(np.float32), "rz")
+    return np.asarray(cut.view(np.uint32) | (cut != value)).view(np.float32)
 
 
 def with_flush(compute: Callable[..., Lanes]) -> Callable[..., Lanes]:

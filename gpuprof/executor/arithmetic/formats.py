@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.nans import CANONICAL_HALF, canonical
+from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: The bits of an f32 that a tf32 has not, at which no tensor core looks, and what its own are of its NaN and
@@ -25,33 +25,8 @@ _TF32_NAN = np.uint32(0x7FFFE000)
 _INFINITY = np.uint32(0x7F800000)
 
 
-def from_bf16(bits: Lanes) -> Lanes:
-    """Return bfloat16 bits as float32: its upper half."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-
-
-def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
-    """Return float32 or float64 rounded once, in a PTX rounding mode, to bfloat16 bits."""
-    wide = value.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity
-        near = exact.narrow(wide, np.dtype(np.float32), "rz")
-    bits = near.view(np.uint32) | (near != wide)  # the last one: whether anything is cut off
-    rest, upper = bits & np.uint32(0xFFFF), bits >> np.uint32(16)
-    negative = np.signbit(wide)
-    away = {
-        "rn": rest + (upper & np.uint32(1)) > np.uint32(0x8000),
-        "rz": np.False_,
-        "rm": negative & (rest != 0),
-        "rp": ~negative & (rest != 0),
-    }[mode]
-    return np.where(np.isnan(wide), CANONICAL_HALF, (upper + away).astype(np.uint16))
-
-
-def to_bf16_payload(nan: Lanes) -> Lanes:
-    """Return float64 NaNs as bfloat16 bits: sign and upper bits of the payload, quiet."""
-    bits = nan.view(np.uint64)
-    word = (bits >> np.uint64(48) & np.uint64(0x8000)) | (bits >> np.uint64(45) & np.uint64(0x7F))
-    return (word | np.uint64(0x7FC0)).astype(np.uint16)
+#: The formats of 16 bits, in which NumPy and `ml_dtypes` compute.
+HALVES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 
 
 def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
@@ -105,15 +80,17 @@ def to_float64(value: Lanes) -> Lanes:
     return np.where(nan, (bits | np.uint64(0x7FF8_0000_0000_0000)).view(np.float64), wide)
 
 
-def to_float16(value: Lanes, mode: str) -> Lanes:
-    """Return float64 rounded once to f16, the upper bits of a NaN's payload with it, quiet."""
-    half = exact.narrow(value, np.dtype(np.float16), mode)
+def to_half(value: Lanes, kind: str, mode: str) -> Lanes:
+    """Return float64 rounded once to f16 or bf16, the upper bits of a NaN's payload with it, quiet."""
+    half = exact.narrow(value, HALVES[kind], mode)
     nan = np.isnan(half)
     if not nan.any():
         return half
+    kept = ml_dtypes.finfo(half.dtype).nmant  # type: ignore[no-untyped-call]
     bits = value.view(np.uint64)
-    word = (bits >> np.uint64(48) & np.uint64(0x8000)) | (bits >> np.uint64(42) & np.uint64(0x3FF))
-    return np.where(nan, (word | np.uint64(0x7E00)).astype(np.uint16).view(np.float16), half)
+    word = bits >> np.uint64(48) & np.uint64(0x8000) | bits >> np.uint64(52 - kept) & np.uint64(2**kept - 1)
+    quiet = np.uint64(0x8000 - 2 ** (kept - 1))
+    return np.where(nan, (word | quiet).astype(np.uint16).view(half.dtype), half)
 
 
 #: Of the smallest normal float32.
@@ -155,8 +132,8 @@ def exponents(values: NDArray[np.float32], lowest: int) -> NDArray[np.int16]:
 
 
 _DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
-    "f16": lambda bits: bits.view(np.float16),
-    "bf16": from_bf16,
+    "f16": lambda bits: bits.view(HALVES["f16"]),
+    "bf16": lambda bits: bits.view(HALVES["bf16"]),
     "tf32": lambda bits: (bits & ~_TF32_CUT).view(np.float32),
     "e4m3": lambda bits: bytes_as_f16("e4m3x2")[bits].view(np.float16),
     "e5m2": lambda bits: bytes_as_f16("e5m2x2")[bits].view(np.float16),

@@ -6,16 +6,15 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.floats import extreme, of_sizes
-from gpuprof.executor.arithmetic.formats import from_bf16, to_bf16
+from gpuprof.executor.arithmetic.formats import HALVES
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 TYPES = ("f16", "bf16", "f16x2", "bf16x2")
 _WORD = np.dtype(np.uint16)
-_BF16_TINY = 2.0**-126  # smallest normal bfloat16
-#: Smallest normal float16.
-F16_TINY = 2.0**-14
+#: The smallest normal number of each.
+TINY = {"f16": 2.0**-14, "bf16": 2.0**-126}
 
 # float32 holds the sum or product of two halves to more than twice their bits plus two, so that rounding
 # once more, to half, is as good as rounding once; float64 does the same for bfloat16.
@@ -71,21 +70,18 @@ def _computation(op: Mnemonic) -> Compute:
         compute = (_OF_NAN if op.has("NaN") else _COMPUTE)[op.base]
     if op.has("xorsign"):
         compute = of_sizes(compute)
-    if kind == "bf16":
-        tiny = _BF16_TINY if op.has("ftz") else 0.0
-        return lambda *bits: to_bf16(
-            flushed(compute(*(flushed(from_bf16(b).astype(np.float64), tiny) for b in bits)), tiny)
-        )
-    tiny = F16_TINY if op.has("ftz") else 0.0
-    wide = op.base in ("ex2", "tanh", "fma")
+    tiny = TINY[kind] if op.has("ftz") else 0.0
+    wide = kind == "bf16" or op.base in ("ex2", "tanh", "fma")
 
-    def of_f16(*bits: Lanes) -> Lanes:
-        values = [flushed(b.view(np.float16), tiny) for b in bits]
+    def of_bits(*bits: Lanes) -> Lanes:
+        values = [flushed(b.view(HALVES[kind]), tiny) for b in bits]
         if wide:
-            values = [value.astype(np.float64) for value in values]
-        return canonical(flushed(compute(*values).astype(np.float16), tiny)).view(np.uint16)
+            result = exact.narrow(compute(*(each.astype(np.float64) for each in values)), HALVES[kind], "rn")
+        else:
+            result = compute(*values)
+        return canonical(flushed(result, tiny)).view(_WORD)
 
-    return of_f16
+    return of_bits
 
 
 def _fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -102,21 +98,16 @@ def flushed(values: Lanes, tiny: float) -> Lanes:
 
 def _clamped(compute: Compute, kind: str, op: Mnemonic) -> Compute:
     """A computation whose result is clamped; NaN becomes 0 with `.sat` and stays with `.relu`."""
-    one = np.uint16(0x3F80 if kind == "bf16" else 0x3C00)
+    one = np.ones((), HALVES[kind]).view(_WORD)
 
     def clamped(*bits: Lanes) -> Lanes:
         result = compute(*bits)
-        value = values_of(result, kind)
+        value = result.view(HALVES[kind])
         if op.has("sat"):
             return np.where(value > 0, np.where(value < 1, result, one), np.uint16(0))
         return np.where(value <= 0, np.uint16(0), result)
 
     return clamped
-
-
-def values_of(bits: Lanes, kind: str) -> Lanes:
-    """The numbers that bits of single halves are, in a type that NumPy compares."""
-    return from_bf16(bits) if kind == "bf16" else bits.view(np.float16)
 
 
 def words_of(words: Lanes) -> tuple[Lanes, Lanes]:

@@ -30,11 +30,11 @@ PRIORITY = {
 
 
 def canonical(value: Lanes) -> Lanes:
-    """Return float16 or float32 values whose NaNs all have the bits that the GPU gives them."""
+    """Return halves or float32 values whose NaNs all have the bits that the GPU gives them."""
     nan = np.isnan(value)
     if not nan.any():
         return value
-    one = CANONICAL if value.dtype == np.float32 else CANONICAL_HALF.view(np.float16)
+    one = CANONICAL if value.dtype == np.float32 else CANONICAL_HALF.view(value.dtype)
     return np.where(nan, one, value)
 
 
