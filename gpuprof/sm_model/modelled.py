@@ -236,9 +236,14 @@ def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[
 def _leaving(
     one: int, after: int, launch: PlayedLaunch, loops: Mapping[int, Loop], times: Sequence[float]
 ) -> float:
-    """Return how often a block is left for another, where else it only repeats loops; 0 where not known."""
-    left = times[one]
-    for other in {*launch.code.blocks[one].successors} - launch.rare - {after}:
+    """Return how often a block is left for another, where others come to it too, or repeat loops; else 0."""
+    blocks, left = launch.code.blocks, times[one]
+    for other in {*blocks[one].successors} - launch.rare - {after}:
+        around = reached({other}, lambda each: {*blocks[each].successors} - {after})
+        if one not in around and not any(blocks[each].leaves for each in around):
+            # As what waits in a loop does: who goes there comes later.
+            left -= sum(times[each] for each in around if after in blocks[each].successors)
+            continue
         loop = loops.get(other)
         if loop is None or one not in loop.body or after in loop.body:
             return 0.0

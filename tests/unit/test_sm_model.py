@@ -442,9 +442,9 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
 
 
-def watched(places: Sequence[np.ndarray], *, reads: bool) -> Counter[str]:
-    """What is seen of a warp's accesses of words, one after the other."""
-    watch = CacheWatch(sectors=1000)
+def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000) -> Counter[str]:
+    """What is seen of a warp's accesses of words, one after the other, with room for so many sectors."""
+    watch = CacheWatch(room)
     watch.begin(lambda thread: (0, (0, 0, 0)))
     mask = SimpleNamespace(warps=1, lanes=np.ones((1, 1, 32), bool))
     order = SimpleNamespace(first=0, block_threads=32)
@@ -461,6 +461,9 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     # 32 rows of 128 bytes, a sector of each at a time: DRAM answers with two.
     seen = watched([32 * lanes + 8 * step for step in range(4)], reads=True)
     assert (seen["fresh"], seen["brought"]) == (128, 64)
+    # Each sector that comes back to a full cache drives out the one that is due next.
+    again = [32 * lanes, 32 * lanes]
+    assert [watched(again, reads=True, room=room)["missed"] for room in (32, 31)] == [32, 64]
     # Four neighbours, stored one by one, lie in the same sectors; halves of a line do not.
     seen = watched([4 * lanes + step for step in range(4)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
@@ -504,6 +507,20 @@ def test_a_block_that_may_repeat_itself_is_left_as_often_as_it_is_come_to() -> N
     words = [WORD] * 3
     launch = PlayedLaunch(code, words, [(4, 4), (4, 4), (0, 4)], {}, 4, 1, 1, {})
     assert modelled([launch], H200).us < 5
+
+
+def test_who_may_wait_on_the_way_comes_to_where_the_way_leads() -> None:
+    """A wait's loop that stands aside, and comes back to a block that nothing was counted of."""
+    look, move = ["SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R2"], ["MOV R0, R1"]
+    code = code_of(
+        *((move, (1,)), (look, (2, 5)), (["BRA 3"], (3,)), (["FFMA R0, R1, R2, R0"] * 40, (1, 4))),
+        *((["EXIT"], ()), (look, (5, 6)), (["BRA 2"], (2,))),
+    )
+    times = [(4, 4), (400, 400), (0, 400), (400, 400), (4, 4), (0, math.inf), (0, 400)]
+    words = [WORD] * sum(len(block.instructions) for block in code.blocks)
+    launch = PlayedLaunch(code, words, times, {}, 4, 1, 1, {})
+    straight = [*times[:2], (400, 400), *times[3:5], (0, 0), (0, 0)]
+    assert modelled([launch], H200).us == modelled([replace(launch, times=straight)], H200).us
 
 
 def test_what_one_warp_does_is_done_by_one_of_those_that_come_there() -> None:

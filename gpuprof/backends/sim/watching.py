@@ -89,9 +89,9 @@ class CacheWatch(Observer):
             if not one.strong:
                 self._held[sector] = None
                 self._held.move_to_end(sector)
+                if len(self._held) > self._room:
+                    self._held.popitem(last=False)
         self._asked |= missed
-        while len(self._held) > self._room:
-            self._held.popitem(last=False)
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
         if one.strong:
