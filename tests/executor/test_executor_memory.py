@@ -7,6 +7,7 @@ import pytest
 from executor_harness import run_cuda
 
 from gpuprof.executor import GlobalMemory
+from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation, change_in_turn
 
 
 @pytest.mark.parametrize(("size", "apart"), [(1, 4352), (256, 4352), (257, 4608)])
@@ -121,3 +122,39 @@ def test_floats_added_atomically_lose_subnormals_in_global_memory_only():
     values = np.array([-tiny, normal], np.float32)
     (out, _), _ = run_cuda(source, np.array([-0.0, 0, -tiny, -tiny], np.float32), values, block=(4, 1, 1))
     assert out.array().tolist() == [0.0, float(normal - tiny), float(-tiny), float(normal)]
+
+
+@pytest.mark.parametrize("kind", ["b16", "b32", "b64", "b128", "s32", "u64"])
+def test_lanes_that_seldom_change_a_word_do_what_they_do_in_turn(kind):
+    random = np.random.default_rng(3)
+    for name in ("cas", "min", "max", "and", "or"):
+        operation = atomic_operation(name, kind)
+        if name != "cas" and kind in ("b16", "b128"):
+            continue  # no such operation
+        assert operation.seldom
+        for lanes in range(60):
+            content, *operands = (
+                random.integers(0, 4, count).astype(operation.dtype) for count in (5, lanes, lanes, lanes)
+            )
+            index = random.integers(0, 5, lanes)
+            given = operands[: 2 if name == "cas" else 1]
+            change, turn = content.copy(), content.copy()
+            found = change_in_turn(change, index, operation.in_global, given)
+            assert np.array_equal(found, apply_in_turn(turn, index, operation.in_global, given))
+            assert np.array_equal(change, turn)
+
+
+def test_swaps_that_fail_take_no_turns_of_their_own():
+    """Of lanes that add by compare-and-swap one succeeds, and all others find what it left."""
+    steps = []
+
+    def swap(old, expected, new):
+        steps.append(len(old))
+        return ATOMICS["cas"](old, expected, new)
+
+    lanes, content = 5000, np.zeros(2, np.uint64)
+    expected, new = np.zeros(lanes, np.uint64), np.arange(1, lanes + 1, dtype=np.uint64)
+    found = change_in_turn(content, np.arange(lanes) % 2, swap, [expected, new])
+    assert content.tolist() == [1, 2]
+    assert found.tolist() == [0, 0] + [1, 2] * (lanes // 2 - 1)
+    assert steps == [lanes, lanes - 2]

@@ -28,6 +28,9 @@ ATOMICS: dict[str, Compute] = {
     "dec": lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype),
 }
 
+#: Of many lanes that share an address, few change what stands there.
+_SELDOM = {"and", "or", "min", "max", "cas"}
+
 _SIZES_OF_INTEGERS = frozenset({"b16", "b32", "b64", "b128", "u32", "u64", "s32", "s64"})
 
 
@@ -36,12 +39,14 @@ class AtomicOperation:
     """What an atomic instruction combines, element by element.
 
     `in_global` goes from (old value, operands …) to the new value as the units of global memory compute it;
-    `elsewhere` as a thread does for shared and local memory.
+    `elsewhere` as a thread does for shared and local memory. `seldom` is true of those that mostly leave the
+    old value: `change_in_turn` applies them.
     """
 
     dtype: np.dtype[Any]
     in_global: Compute
     elsewhere: Compute
+    seldom: bool = False
 
 
 def atomic_operation(name: str, kind: str) -> AtomicOperation | None:
@@ -63,7 +68,7 @@ def atomic_operation(name: str, kind: str) -> AtomicOperation | None:
         return AtomicOperation(dtype, _add_in_global, lambda old, value: swapped(value, old))
     if kind not in _SIZES_OF_INTEGERS:
         return None
-    return AtomicOperation(dtype, ATOMICS[name], ATOMICS[name])
+    return AtomicOperation(dtype, ATOMICS[name], ATOMICS[name], name in _SELDOM)
 
 
 def _add_in_global(old: Lanes, value: Lanes) -> Lanes:
@@ -99,3 +104,28 @@ def apply_in_turn(
         found[lanes] = old
         begin = int(end)
     return found
+
+
+def change_in_turn(
+    content: Lanes, index: NDArray[np.intp], combine: Compute, operands: list[NDArray[Any]]
+) -> NDArray[Any]:
+    """Do as `apply_in_turn`, in one step for all lanes of an address up to the next that changes it."""
+    order = np.argsort(index, kind="stable")
+    place, given = index[order], [operand[order] for operand in operands]
+    found = content[place]
+    left = np.arange(len(place))
+    while left.size:
+        here = content[place[left]]
+        found[left] = here
+        made = combine(here, *(operand[left] for operand in given))
+        changing = np.flatnonzero(differ(here, made))
+        places, first = np.unique(place[left[changing]], return_index=True)
+        changing = changing[first]  # the first of each address
+        content[places] = made[changing]
+        if not places.size:
+            break
+        at = np.minimum(np.searchsorted(places, place[left]), places.size - 1)
+        left = left[(places[at] == place[left]) & (left > left[changing][at])]
+    back = np.empty_like(found)
+    back[order] = found
+    return back

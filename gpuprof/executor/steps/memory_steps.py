@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
+from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation, change_in_turn
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
@@ -154,6 +154,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     writes = [coder.target(part, item) for part in parts_of(operands[0])] if operands[0] is not None else []
     releases, compares = _releaser(coder, item), "cas" in item.opcode
     emulated = kind in ("f16", "bf16") and not parts
+    update = change_in_turn if operation.seldom else apply_in_turn
 
     def step(batch: Batch, mask: Mask) -> None:
         releases(batch, mask)
@@ -164,7 +165,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
             how = operation.in_global if is_global else operation.elsewhere
             if not parts:
-                return apply_in_turn(content.view(dtype), index, how, [value[lanes] for value in values])
+                return update(content.view(dtype), index, how, [value[lanes] for value in values])
             before = content[index]
             for i, value in enumerate(values):
                 apply_in_turn(content.view(dtype), index * width + i, how, [value[lanes]])
