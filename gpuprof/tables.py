@@ -59,6 +59,16 @@ def _lines_of(text: str, first: int) -> dict[Field, int]:
     return lines
 
 
+#: What TOML calls the types of fields.
+_KINDS: dict[type, str] = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
+
 #: How alike a field is to a missing one that it may be meant for.
 _ALIKE = 0.75
 
@@ -128,10 +138,15 @@ class TableReader:
         if kind is float and is_integer(value) and abs(value) < 2**63:
             value = float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.error(key, f"must be a {kind.__name__}, not {value!r}")
+            raise self.error(key, f"must be {_KINDS[kind]}, not {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
             raise self.error(key, f"must be a finite number, not {value}")
         return value
+
+    def formula(self, key: str, default: str | None = None) -> str:
+        """A formula; a number is one too."""
+        number = type(self.table.get(key)) in (int, float)
+        return str(self.take(key, type(self.table[key]) if number else str, default))
 
     def strings(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
         values = self.take(key, list, default)

@@ -38,7 +38,7 @@ def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
         block=_triple(block, 1),
         any_block=reader.take("any_block", bool, base.any_block),
         grid=_read_extents(reader, "grid", list(default.grid) if default else None),
-        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, base.dynamic_shared_bytes),
+        dynamic_shared_bytes=reader.formula("dynamic_shared_bytes", base.dynamic_shared_bytes),
         cooperative=reader.take("cooperative", bool, base.cooperative),
     )
     reader.finish()
@@ -69,7 +69,7 @@ def _read_step(reader: TableReader) -> LaunchStep:
         arguments=reader.formulas("arguments"),
         block=_read_extents(reader, "block"),
         grid=_read_extents(reader, "grid"),
-        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
+        dynamic_shared_bytes=reader.formula("dynamic_shared_bytes", "0"),
         cooperative=reader.take("cooperative", bool, False),
     )
     reader.finish()

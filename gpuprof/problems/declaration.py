@@ -157,7 +157,7 @@ def _read_array(reader: TableReader) -> ArrayDeclaration:
     if not 1 <= len(shape) <= 5:
         raise reader.error("shape", "must be one to five formulas")
     role: Any = reader.choice("role", get_args(Role), "in")
-    read_if, unread = reader.take("read_if", str, ""), reader.take("unread", str, "")
+    read_if, unread = reader.formula("read_if", ""), reader.take("unread", str, "")
     if read_if and role != "inout":
         raise reader.error("read_if", f"is for arrays that are inout, and this is {role}")
     if unread and not read_if:
@@ -214,8 +214,8 @@ def _read_inputs(
 def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
     rate = reader.choice("rate", get_args(Rate), "bytes")
     work = Work(
-        flops=reader.take("flops", str, "0"),
-        bytes=reader.take("bytes", str),
+        flops=reader.formula("flops", "0"),
+        bytes=reader.formula("bytes"),
         rate=rate,  # type: ignore[arg-type]
     )
     for key, text in (("flops", work.flops), ("bytes", work.bytes)):
@@ -329,7 +329,7 @@ def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
 def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclaration) -> Check:
     value = reader.take("value", str, "" if operation.coded else None)
     equal = reader.take("equal", bool, False)
-    relative, absolute = reader.take("relative", str, ""), reader.take("absolute", str, "")
+    relative, absolute = reader.formula("relative", ""), reader.formula("absolute", "")
     exact = array.dtype in ELEMENT_TYPES and not ELEMENT_TYPES[array.dtype].roundoff
     if equal and (relative or absolute):
         raise reader.error("equal", "leaves no room for relative or absolute")
@@ -341,7 +341,7 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         raise reader.error("accumulate", f"is {accumulate!r}, not one of {', '.join(floats)}")
     check = Check(
         value=value,
-        magnitude=reader.take("magnitude", str, ""),
+        magnitude=reader.formula("magnitude", ""),
         relative=relative or "0",
         absolute=absolute or "0",
         accumulate=accumulate,

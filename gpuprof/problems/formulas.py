@@ -78,13 +78,17 @@ def _cumulative(name: str) -> _Function:
 
 @dataclass(frozen=True)
 class _Grammar:
-    """What a formula may hold besides numbers and names; of arrays also indices, tuples and keywords."""
+    """What a formula may hold besides numbers and names; of arrays also indices, tuples and keywords.
+
+    `takes` tells of it where a formula holds something else.
+    """
 
     binary: Mapping[type[ast.operator], _Function]
     unary: Mapping[type[ast.unaryop], _Function]
     compare: Mapping[type[ast.cmpop], _Function]
     functions: Mapping[str, _Function]
     fractions: bool
+    takes: str
     arrays: bool = False
 
 
@@ -112,6 +116,7 @@ _INTEGERS = _Grammar(
         "max": lambda first, second, /, *others: max(first, second, *others),
     },
     fractions=False,
+    takes="of whole numbers: + - * // %, comparisons, and, or, not, cdiv(a, b), min and max",
 )
 _REALS = _Grammar(
     binary={**_INTEGERS.binary, ast.Div: operator.truediv},
@@ -126,6 +131,7 @@ _REALS = _Grammar(
         "abs": abs,
     },
     fractions=True,
+    takes="of numbers: + - * / // %, comparisons, and, or, not, functions such as sqrt",
 )
 _ARRAYS = _Grammar(
     binary={
@@ -195,6 +201,7 @@ _ARRAYS = _Grammar(
         **{dtype: _rounded_to(dtype) for dtype in ("f32", "f16", "bf16")},
     },
     fractions=True,
+    takes="of arrays: + - * / // % ** @, comparisons of two, & | ^ << >> ~, slices, functions of NumPy",
     arrays=True,
 )
 _GRAMMARS: dict[Language, _Grammar] = {"integers": _INTEGERS, "reals": _REALS, "arrays": _ARRAYS}
@@ -418,7 +425,7 @@ class _Formula:
         return self._term(node)
 
     def _not_allowed(self, node: ast.expr) -> ExpressionError:
-        return ExpressionError(f"{self._source(node)!r} is not allowed in a formula")
+        return ExpressionError(f"{self._source(node)!r} is not allowed in a formula {self._grammar.takes}")
 
     def _source(self, node: ast.expr) -> str | None:
         return ast.get_source_segment(self.text, node)

@@ -159,7 +159,7 @@ def test_macros_of_the_header_and_the_command_line(tmp_path, monkeypatch, fields
         ('include = "folder"', [], "include must be a list"),
         ('include = ["absent"]', [], "absent', which is no folder"),
         ('include = ["k.cu"]', [], "k.cu', which is no folder"),
-        ("define = 3", [], "define must be a dict"),
+        ("define = 3", [], "define must be a table"),
         ("define = { A = 1.5 }", [], "define.A must be an integer, a line of text or true, not 1.5"),
         ("define = { A = false }", [], "define.A must be an integer"),
         ('define = { A = "1\\n2" }', [], "define.A must be an integer, a line of text"),

@@ -98,10 +98,10 @@ def test_what_the_chosen_kernel_brings_is_refused_by_name(field, line):
         ("choose = ['naive']", "choose must be a list of tables"),
         ("choose = [{ kernel = 'naive' }]", "the header lacks choose.when."),
         ("choose = [{ when = '1' }]", "the header lacks choose.kernel."),
-        ("choose = [{ kernel = 1, when = '1' }]", "choose.kernel must be a str, not 1."),
+        ("choose = [{ kernel = 1, when = '1' }]", "choose.kernel must be a string, not 1."),
         ("choose = [{ kernel = [], when = '1' }]", "choose.kernel must name a kernel"),
         ("choose = [{ kernel = [1], when = '1' }]", "choose.kernel must be a list of strings, not [1]."),
-        ("choose = [{ kernel = 'naive', when = 1 }]", "choose.when must be a str, not 1."),
+        ("choose = [{ kernel = 'naive', when = 1 }]", "choose.when must be a string, not 1."),
         ("choose = [{ kernel = 'naive', when = '1', if = '2' }]", "an unknown field choose.if."),
         *(
             (

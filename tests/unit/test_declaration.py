@@ -195,8 +195,12 @@ def test_operation_without_an_output_has_nothing_to_check(read):
 
 def test_integers_are_equal_unless_something_else_is_said(read):
     assert read(("equal = true", "")).checks["count"] == Check("sum(x > 0)", "", "0", "0")
-    loose = read(("equal = true", 'absolute = "2"')).checks["count"]
-    assert (loose.relative, loose.absolute) == ("0", "2")
+
+
+@pytest.mark.parametrize(("given", "held"), [('"2"', "2"), ("2", "2"), ("0.5", "0.5"), ("1e-7", "1e-07")])
+def test_a_number_is_a_formula_too(read, given, held):
+    loose = read(("equal = true", f"absolute = {given}")).checks["count"]
+    assert (loose.relative, loose.absolute) == ("0", held)
 
 
 CODED = """

@@ -177,9 +177,9 @@ def line_of(text, begin):
     ("old", "new", "words"),
     [
         ("block = [32, 8]", "block = [0]", "launch.block must be one to three positive integers"),
-        ("any_block = true", "any_block = 1", "launch.any_block must be a bool"),
-        ("rung = 10", "rung = 'x'", "rung must be a float"),
-        ("default = 2.0", "default = 'x'", "scalars.scale.default must be a float"),
+        ("any_block = true", "any_block = 1", "launch.any_block must be true or false"),
+        ("rung = 10", "rung = 'x'", "rung must be a number"),
+        ("default = 2.0", "default = 'x'", "scalars.scale.default must be a number"),
         ('value = "scale', 'value = "scales', "check.y.value uses 'scales'"),
         ("x = { shape", "x = { shapes", "the header lacks arrays.x.shape"),
         ('flops = "rows', 'flops = "row', "work.flops uses 'row'"),

@@ -48,12 +48,12 @@ def test_header_declares_a_tensor_map():
         (GOOD + '\nextents = ["K", "Q"]', r"'Q' uses 'Q'; known are "),
         (GOOD + '\nfill = "one"', r"tensor_maps\.tiles\.fill is 'one', not one of zero, nan"),
         (GOOD + '\nstart = "Q"', r"'Q' uses 'Q'; known are "),
-        (GOOD + "\nstart = 4", r"tensor_maps\.tiles\.start must be a str, not 4"),
+        (GOOD + "\nstart = 4", r"tensor_maps\.tiles\.start must be a string, not 4"),
         ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
         (GOOD.replace('"A"', '["A", "D"]'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
         (GOOD.replace('"A"', "[]"), r"tensor_maps\.tiles\.array is empty; it may hold A, B, C"),
         (GOOD.replace('"A"', '["A", 1]'), r"tensor_maps\.tiles\.array must be a list of strings"),
-        (GOOD.replace('"A"', "1"), r"tensor_maps\.tiles\.array must be a str, not 1"),
+        (GOOD.replace('"A"', "1"), r"tensor_maps\.tiles\.array must be a string, not 1"),
     ],
 )
 def test_header_refuses(table, message):
