@@ -1,15 +1,19 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the functions of a case, whoever asks for them."""
+"""Compile the functions of a case, whoever asks for them, and tell how many of its blocks an SM holds."""
+
+from math import prod
 
 from gpuprof import timeline
 from gpuprof.backends.base import Functions
+from gpuprof.devices.device import Device
+from gpuprof.devices.occupancy import TheoreticalOccupancy, theoretical_occupancy
 from gpuprof.errors import CompileError
-from gpuprof.kernels.shape import ConfiguredCase
+from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.assembling import Assembler, load_cubin, load_ptx, runs_on
 from gpuprof.toolchain.cache import compile_entries_cached
-from gpuprof.toolchain.nvrtc import compiler_options, target_of
+from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options, target_of
 
 _REAL = "gpuprof/real.h"
 
@@ -42,6 +46,16 @@ def compile_kernel(case: ConfiguredCase, arch: str, assemble: Assembler | None =
     with timeline.span("compile", kernel.id):
         made = compile_entries_cached(kernel.source, kernel.file_name, case.entries, options, headers)
     return dict(zip(case.entries, made, strict=True))
+
+
+def occupancy_of(device: Device, one: OneLaunch, function: CompiledKernel) -> TheoreticalOccupancy:
+    """Resident blocks and warps of a launch; raises as `theoretical_occupancy` does."""
+    return theoretical_occupancy(
+        device,
+        threads_per_block=prod(one.block),
+        registers_per_thread=function.registers_per_thread,
+        shared_bytes_per_block=function.static_shared_bytes + one.dynamic_shared_bytes,
+    )
 
 
 def _declaring(c_type: str) -> dict[str, str]:

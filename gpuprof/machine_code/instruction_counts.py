@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.sass import SassInstruction
-from gpuprof.machine_code.weighing import Executed, weigh
+from gpuprof.machine_code.weighing import Weights
 
 
 def pipe_of(one: SassInstruction, architecture: int) -> tuple[str, ...]:
@@ -80,13 +80,13 @@ class MachineCounts:
     lines: Mapping[int, Between] = field(default_factory=dict)
 
 
-def count(link: Link, executed: Executed, architecture: int) -> MachineCounts:
+def count(link: Link, weights: Weights, architecture: int) -> MachineCounts:
     """Count what one launch executed; an architecture is 90 for `sm_90`."""
     total: dict[None, list[float]] = {}
     pipes: dict[str, list[float]] = {}
     opcodes: dict[str, list[float]] = {}
     lines: dict[int, list[float]] = {}
-    for block, (low, high) in zip(link.code.blocks, weigh(link, executed), strict=True):
+    for block, (low, high) in zip(link.code.blocks, weights, strict=True):
         if not high:
             continue
         for one in block.instructions:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from gpuprof.executor import WARP, predecessors, reached
+from gpuprof.executor import WARP, LaunchResult, predecessors, reached
 from gpuprof.machine_code.linking import Anchors, Copies, Link
 
 #: Times that bounds are passed on from block to block, at most.
@@ -38,9 +38,19 @@ class Executed:
     turns: Mapping[int, Mapping[int, float]]
     parted: Sequence[float]
 
+    @classmethod
+    def by(cls, result: LaunchResult) -> "Executed":
+        counted = result.block_warps, result.block_threads, result.block_parted
+        warps, threads, parted = (each.tolist() for each in counted)
+        return cls(warps, threads, result.loop_iterations, parted)
 
-def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
-    """Return the least and the largest number of times that warps executed each block of the machine code."""
+
+#: The least and the largest number of times that warps executed each block of a launch's machine code.
+Weights = Sequence[tuple[float, float]]
+
+
+def weigh(link: Link, executed: Executed) -> Weights:
+    """Return how often warps executed each block of the machine code."""
     scale = _Scale(link, executed)
     for number, anchors in enumerate(link.anchors):
         if anchors.lanes is not None:

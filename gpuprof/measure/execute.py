@@ -5,14 +5,12 @@
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
-from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.compiling import compile_kernel, occupancy_of
 from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.devices.device import Device
-from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch, configure
@@ -174,12 +172,7 @@ def _launch_record(launch: OneLaunch, compiled: CompiledKernel, device: Device) 
         ),
     )
     try:
-        held = theoretical_occupancy(
-            device,
-            threads_per_block=prod(launch.block),
-            registers_per_thread=compiled.registers_per_thread,
-            shared_bytes_per_block=record.resources.shared_bytes,
-        )
+        held = occupancy_of(device, launch, compiled)
     except GpuprofError as error:
         return replace(record, occupancy_reason=str(error))
     return replace(record, occupancy=Occupancy(held.theoretical_pct, held.limiter, held.blocks_per_sm))

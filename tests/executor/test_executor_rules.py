@@ -125,7 +125,7 @@ def refuse(case: Case) -> None:
     """Refuse what the card cannot hold, where that is what is asked."""
     shape = (case.block, case.grid, case.shared, case.cooperative)
     if case.chapter == "launch limits" and math.prod(case.block):  # the executor refuses blocks of none
-        check_launch(CARD, case.kernel, OneLaunch(case.kernel, (), *shape), resources(case.file)[case.kernel])
+        check_launch(CARD, OneLaunch(case.kernel, (), *shape), resources(case.file)[case.kernel])
 
 
 def executed(case: Case, *, follow_undefined: bool) -> Found:

@@ -26,7 +26,7 @@ from gpuprof.machine_code.disassembler import disassemble  # noqa: E402
 from gpuprof.machine_code.instruction_counts import MachineCounts, count  # noqa: E402
 from gpuprof.machine_code.linking import link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
-from gpuprof.machine_code.weighing import Executed  # noqa: E402
+from gpuprof.machine_code.weighing import Executed, weigh  # noqa: E402
 
 pytestmark = pytest.mark.deep
 
@@ -65,13 +65,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
     result = launch(
         program, case.grid, case.block, arguments, memory, case.shared, watched_loops=found.watched_loops
     )
-    ran = Executed(
-        result.block_warps.tolist(),
-        result.block_threads.tolist(),
-        result.loop_iterations,
-        result.block_parted.tolist(),
-    )
-    return count(found, ran, 90)
+    return count(found, weigh(found, Executed.by(result)), 90)
 
 
 @cache

@@ -24,7 +24,7 @@ from gpuprof.executor import Loop  # noqa: E402
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count  # noqa: E402
 from gpuprof.machine_code.linking import Link, link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
-from gpuprof.machine_code.weighing import Executed  # noqa: E402
+from gpuprof.machine_code.weighing import Executed, weigh  # noqa: E402
 
 pytestmark = pytest.mark.deep
 
@@ -58,10 +58,14 @@ def executed(case: dict[str, Any]) -> Executed:
     return Executed(case["warps"], case["threads"], turns, case["parted"])
 
 
+def counted(found: Link, name: str) -> MachineCounts:
+    return count(found, weigh(found, executed(ANSWERS[name])), 90)
+
+
 @cache
 def counts(name: str) -> MachineCounts:
     code = ANSWERS[ANSWERS[name]["code"]]
-    return count(linked(code, code["listing"]), executed(ANSWERS[name]), 90)
+    return counted(linked(code, code["listing"]), name)
 
 
 def both(name: str) -> dict[str, tuple[Between, list[float]]]:
@@ -134,4 +138,4 @@ def test_labels_that_nothing_leads_to_change_nothing(name):
     named = {goal for line in lines for goal in _GOAL.findall(line)}
     fewer = [line for line in lines if not (line.startswith(".L_x_") and line.rstrip(":") not in named)]
     assert len(fewer) < len(lines)
-    assert count(linked(code, "\n".join(fewer)), executed(ANSWERS[name]), 90) == counts(name)
+    assert counted(linked(code, "\n".join(fewer)), name) == counts(name)

@@ -13,7 +13,7 @@ from gpuprof.machine_code.disassembler import disassemble
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
 from gpuprof.machine_code.linking import link
 from gpuprof.machine_code.sass import read_machine_code
-from gpuprof.machine_code.weighing import Executed
+from gpuprof.machine_code.weighing import Executed, weigh
 
 pytestmark = pytest.mark.deep
 
@@ -88,13 +88,7 @@ def executed(source: str, entry: str, grid: int, block: int, *numbers: int) -> t
     arrays = [memory.allocate(np.linspace(1, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)
     result = launch(program, *shape, [*arrays, *numbers], memory, watched_loops=found.watched_loops)
-    ran = Executed(
-        result.block_warps.tolist(),
-        result.block_threads.tolist(),
-        result.loop_iterations,
-        result.block_parted.tolist(),
-    )
-    return count(found, ran, 90), dict(result.counters)
+    return count(found, weigh(found, Executed.by(result)), 90), dict(result.counters)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 7, 8, 17, 30])

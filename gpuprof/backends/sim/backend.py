@@ -35,7 +35,13 @@ from gpuprof.backends.sim.executed import (
     remarks_of,
     stands_elsewhere,
 )
-from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
+from gpuprof.backends.sim.instructions import (
+    Links,
+    NoLink,
+    counted_instructions,
+    instruction_counters,
+    weighed,
+)
 from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launch, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import model_of, played
@@ -54,7 +60,7 @@ from gpuprof.backends.sim.waiting import (
     stands_for_grid,
     verification_of_missing,
 )
-from gpuprof.backends.sim.watching import watching
+from gpuprof.backends.sim.watching import CacheWatch, watching
 from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
@@ -301,29 +307,30 @@ class SimBackend(Backend):
             raise self._failure(fault, case, memory) from fault
         if sample is not None and not stands_for_grid(case.problem, buffers, result):
             raise NotConclusive
-        counted = self._executed_case(case, {one.entry: program}, [link], [result], buffers)
-        play = partial(played, self.device, case, compiled, [link], [result], watch)
-        return replace(counted, model=partial(model_of, play))
+        return self._executed_case(case, compiled, {one.entry: program}, [link], [result], buffers, watch)
 
     def _executed_case(
         self,
         case: ConfiguredCase,
+        compiled: Functions,
         programs: Mapping[str, Program],
         links: Sequence[Link | NoLink],
         results: Sequence[LaunchResult],
         buffers: Mapping[str, Buffer],
+        watch: CacheWatch | None,
         *,
         mistaken: bool = False,
     ) -> ExecutedCase:
-        """What launches counted together.
+        """What launches counted together; modelled where something watched its L1.
 
         Where `mistaken`, a sample's blocks stand for others that do something else.
         """
         result = combined(results)
         major, minor = self.device.capability
-        instructions = counted_instructions(links, results, 10 * major + minor)
+        launches = weighed(links, results)
+        instructions = counted_instructions(launches, 10 * major + minor)
         exact = result.exact_sample and not mistaken
-        return ExecutedCase(
+        executed = ExecutedCase(
             buffers,
             {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
             None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
@@ -339,6 +346,10 @@ class SimBackend(Backend):
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
             any(program.observer is not None for program in programs.values()),
         )
+        if watch is None:
+            return executed
+        play = partial(played, self.device, case, compiled, launches, results, watch)
+        return replace(executed, model=partial(model_of, play))
 
     def _run(
         self,
@@ -494,11 +505,11 @@ class SimBackend(Backend):
             raise explain(fault) from fault
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
-        found = self._executed_case(case, programs, links, results, buffers, mistaken=mistaken)
+        seen = watch if self._models else None
+        found = self._executed_case(
+            case, compiled, programs, links, results, buffers, seen, mistaken=mistaken
+        )
         entries = [one.entry for one in case.launches]
-        if self._models:
-            play = partial(played, self.device, case, compiled, links, results, watch)
-            found = replace(found, model=partial(model_of, play))
         return replace(
             found,
             combined=any(buffer.combined for buffer in memory.buffers),

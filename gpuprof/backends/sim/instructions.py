@@ -17,7 +17,7 @@ from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
-from gpuprof.machine_code.weighing import Executed
+from gpuprof.machine_code.weighing import Executed, Weights, weigh
 from gpuprof.results import Counter
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
@@ -32,6 +32,10 @@ class NoLink:
     reason: str
     watched_loops: ClassVar[tuple[int, ...]] = ()
     merged_atomics: ClassVar[frozenset[int]] = frozenset()
+
+
+#: The link of each launch of a case, and how often its blocks were executed.
+Weighed = Sequence[tuple[Link, Weights]]
 
 
 class Links:
@@ -118,23 +122,21 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
     return link(code, function.ptx, *program.listing)
 
 
-def counted_instructions(
-    links: Sequence[Link | NoLink], results: Sequence[LaunchResult], architecture: int
-) -> MachineCounts | NoLink:
-    """Count what launches executed together."""
-    parts = []
+def weighed(links: Sequence[Link | NoLink], results: Sequence[LaunchResult]) -> Weighed | NoLink:
+    """How often launches executed their machine code; why that is not known where it is not of one."""
+    found = []
     for one, result in zip(links, results, strict=True):
         if isinstance(one, NoLink):
             return one
-        warps, threads = result.block_warps.tolist(), result.block_threads.tolist()
-        parts.append(
-            count(
-                one,
-                Executed(warps, threads, result.loop_iterations, result.block_parted.tolist()),
-                architecture,
-            )
-        )
-    return combined(parts)
+        found.append((one, weigh(one, Executed.by(result))))
+    return found
+
+
+def counted_instructions(launches: Weighed | NoLink, architecture: int) -> MachineCounts | NoLink:
+    """Count what launches executed together."""
+    if isinstance(launches, NoLink):
+        return launches
+    return combined(count(one, weights, architecture) for one, weights in launches)
 
 
 def instruction_counters(

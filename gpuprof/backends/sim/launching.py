@@ -13,9 +13,9 @@ import numpy as np
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
+from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.device_memory import arguments_of
 from gpuprof.devices.device import Device
-from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch
 from gpuprof.kernels.kernel import Kernel
@@ -30,7 +30,7 @@ def bound_launches(device: Device, case: ConfiguredCase, compiled: Functions) ->
     """What each launch of a case is given; the executor runs its PTX, and the card can hold all of them."""
     _check_has_ptx(case.kernel, compiled)
     for one in case.launches:
-        check_launch(device, case.kernel.id, one, compiled[one.entry])
+        check_launch(device, one, compiled[one.entry])
     return [list(bind_arguments(case, one, compiled[one.entry])) for one in case.launches]
 
 
@@ -128,37 +128,13 @@ def unchecked(kernel: Kernel, compiled: Functions) -> Iterator[None]:
         ) from error
 
 
-def check_launch(device: Device, name: str, one: OneLaunch, compiled: CompiledKernel) -> None:
-    """Refuse what the card cannot hold.
+def check_launch(device: Device, one: OneLaunch, function: CompiledKernel) -> None:
+    """Refuse a block, or a cooperative grid, that the card cannot hold.
 
     Raises:
         CaseFailure: The driver would refuse the launch.
     """
-    needed = compiled.static_shared_bytes + one.dynamic_shared_bytes
-    _check_shared(device, name, needed)
-    _check_resources(device, one, compiled.registers_per_thread, needed)
-
-
-def _check_shared(device: Device, name: str, needed: int) -> None:
-    """Refuse a launch that the card's driver would refuse."""
-    limit = device.shared_bytes_per_block_optin
-    if needed > limit:
-        raise CaseFailure(
-            f"{name} needs {needed} bytes of shared memory per block ({needed / 1024:g} KiB);"
-            f" {device.name} allows {limit} ({limit / 1024:g} KiB), and its driver would refuse the launch"
-            " with CUDA_ERROR_INVALID_VALUE.",
-            over_limit=True,
-        )
-
-
-def _check_resources(device: Device, one: OneLaunch, registers: int, shared_bytes: int) -> None:
-    """Refuse a block, or a cooperative grid, that the card cannot hold."""
-    held = theoretical_occupancy(
-        device,
-        threads_per_block=math.prod(one.block),
-        registers_per_thread=registers,
-        shared_bytes_per_block=shared_bytes,
-    )
+    held = occupancy_of(device, one, function)
     blocks, at_once = math.prod(one.grid), held.blocks_per_sm * device.sm_count
     if one.cooperative and blocks > at_once:
         raise CaseFailure(

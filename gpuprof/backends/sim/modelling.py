@@ -7,15 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuprof.backends.base import Functions
+from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.executed import stands_elsewhere
-from gpuprof.backends.sim.instructions import NoLink
-from gpuprof.backends.sim.watching import CacheWatch, resident_blocks
+from gpuprof.backends.sim.instructions import NoLink, Weighed
+from gpuprof.backends.sim.watching import CacheWatch
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
 from gpuprof.executor import WARP, LaunchResult
 from gpuprof.kernels.shape import ConfiguredCase
-from gpuprof.machine_code.linking import Link
-from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.results import Model, ModelLine
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
@@ -55,7 +54,7 @@ def played(
     device: Device,
     case: ConfiguredCase,
     compiled: Functions,
-    links: Sequence[Link | NoLink],
+    weighed: Weighed | NoLink,
     results: Sequence[LaunchResult],
     watch: CacheWatch,
 ) -> Modelled:
@@ -64,13 +63,8 @@ def played(
     Raises:
         NotModelled: Something of it is not modelled, or not known for certain.
     """
-    weighed = []
-    for link, result in zip(links, results, strict=True):
-        if isinstance(link, NoLink):
-            raise NotModelled(link.reason)
-        counted = (result.block_warps, result.block_threads, result.block_parted)
-        warps, threads, parted = (each.tolist() for each in counted)
-        weighed.append((link, weigh(link, Executed(warps, threads, result.loop_iterations, parted))))
+    if isinstance(weighed, NoLink):
+        raise NotModelled(weighed.reason)
     sites = [
         TrafficSites(
             link.code,
@@ -78,7 +72,7 @@ def played(
             link.sources,
             *_requests_of(result, watch, number),
             one.grid,
-            device.sm_count * resident_blocks(device, one, compiled),
+            device.sm_count * occupancy_of(device, one, compiled[one.entry]).blocks_per_sm,
         )
         for number, (one, (link, times), result) in enumerate(
             zip(case.launches, weighed, results, strict=True)
@@ -91,7 +85,7 @@ def played(
     for number, (one, (link, times), asked) in enumerate(zip(case.launches, weighed, traffic, strict=True)):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
-        resident = resident_blocks(device, one, compiled)
+        resident = occupancy_of(device, one, function).blocks_per_sm
         blocks = math.prod(one.grid)
         launches.append(
             PlayedLaunch(

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from gpuprof.backends.base import Functions
+from gpuprof.backends.compiling import occupancy_of
 from gpuprof.devices.device import Device
-from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.executor import Buffer, MemoryOperation, Observer
-from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
+from gpuprof.kernels.shape import ConfiguredCase
 
 _L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
 _SECTOR, _LINE_SECTORS = 5, 2
@@ -180,19 +180,10 @@ class CacheWatch(Observer):
 def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
     """Return what watches the part of L1 that one block has beside its shared memory, and all that watch."""
     one = case.largest
-    resident = min(resident_blocks(device, one, compiled), math.ceil(math.prod(one.grid) / device.sm_count))
-    shared = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
+    function = compiled[one.entry]
+    held = occupancy_of(device, one, function).blocks_per_sm
+    resident = min(held, math.ceil(math.prod(one.grid) / device.sm_count))
+    shared = function.static_shared_bytes + one.dynamic_shared_bytes
     kept = shared + device.reserved_shared_bytes_per_block
     watch = CacheWatch((_L1_BYTES // max(1, resident) - kept) // _SECTOR_BYTES)
     return watch, [watch]
-
-
-def resident_blocks(device: Device, one: OneLaunch, compiled: Functions) -> int:
-    """How many blocks of a launch a multiprocessor holds."""
-    function = compiled[one.entry]
-    return theoretical_occupancy(
-        device,
-        threads_per_block=math.prod(one.block),
-        registers_per_thread=function.registers_per_thread,
-        shared_bytes_per_block=function.static_shared_bytes + one.dynamic_shared_bytes,
-    ).blocks_per_sm
