@@ -60,19 +60,6 @@ class GemmBehaviour(Behaviour):
             for name, shape in shapes.items()
         )
 
-    def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
-        """A and B, and C with beta, uniform in [-1, 1)."""
-        rng = np.random.Generator(np.random.SFC64(seed))
-        drawn = np.float64 if problem.dtype == "f64" else np.float32  # NumPy draws no halves
-        arrays: dict[str, Array] = {}
-        for spec in problem.arrays:
-            if spec.is_read:
-                values = rng.random(spec.elements, dtype=drawn)
-                values *= 2.0
-                values -= 1.0
-                arrays[spec.name] = rounded(values, spec.dtype)
-        return arrays
-
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
         order = _storage_order(problem, "C")

@@ -14,7 +14,6 @@ from gpuprof.problems.behaviour import (
     LibraryCall,
     Pointer,
 )
-from gpuprof.problems.dtypes import rounded
 from gpuprof.problems.numpy_later import NDArray, np
 from gpuprof.problems.problem import ArraySpec, Problem
 
@@ -36,13 +35,6 @@ class TransposeBehaviour(Behaviour):
             ArraySpec("in", (ny, nx), problem.dtype),
             ArraySpec("out", shape, problem.dtype, "out"),
         )
-
-    def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
-        """The input, uniform in [0, 1)."""
-        nx, ny = problem.sizes
-        rng = np.random.Generator(np.random.SFC64(seed))
-        values = rng.random(nx * ny, dtype=np.float64 if problem.dtype == "f64" else np.float32)
-        return {"in": rounded(values, problem.dtype)}
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The rearranged input; the magnitude is 1 because equality is demanded."""
