@@ -15,13 +15,14 @@ from functools import partial
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Findings
 from gpuprof.bounds import with_bounds, without_impossible_time
+from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
-from gpuprof.measure.protocol import Count, Open, Opened, OpenExecutor
+from gpuprof.measure.protocol import Count, Found, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
@@ -108,7 +109,9 @@ class Counting:
         self._pool.wait(lambda: self._open > 0)
 
     def _count(self, job: _Job, process: ExecutorProcess) -> None:
-        answer = self._asked(job.case, process)
+        case = job.case
+        with timeline.span("count", f"{case.name} {case.problem.label}"):
+            answer = findings_in(process.answer(Count(case), self._seconds))
         with self._pool.changed:
             job.answer = answer
         try:
@@ -119,17 +122,17 @@ class Counting:
                 self._open -= bool(job.measured)
                 self._pool.changed.notify_all()
 
-    def _asked(self, case: Case, process: ExecutorProcess) -> Findings:
-        with timeline.span("count", f"{case.name} {case.problem.label}"):
-            answer = process.answer(Count(case), self._seconds)
-        if isinstance(answer, str):
-            return Findings("skipped", reason=f"the executor did not count it: {answer}")
-        found: Findings = answer.findings
-        return found
-
     def _tell(self, answer: Findings, index: int, measurement: Measurement) -> None:
         if not self._pool.closed:
-            self._on_counted(index, _counted(measurement, answer, self._request))
+            self._on_counted(index, with_counts(measurement, answer, self._request.device))
+
+
+def findings_in(answer: Found | str) -> Findings:
+    """What a process answers that was to count a case, or why it does not."""
+    if isinstance(answer, str):
+        return Findings("skipped", reason=f"the executor did not count it: {answer}")
+    assert answer.findings is not None
+    return answer.findings
 
 
 def is_uncounted(measurement: Measurement) -> bool:
@@ -145,7 +148,8 @@ def processes(expected: Sequence[Case], cards: int) -> int:
     return max(1, min(worth_starting(kernels), usable_cores() // cards - 1, room // cards))
 
 
-def _counted(measurement: Measurement, answer: Findings, request: OpenExecutor) -> Measurement:
+def with_counts(measurement: Measurement, answer: Findings, device: Device) -> Measurement:
+    """What was measured or compiled, with what the executor counted of it, or why it counted nothing."""
     remarks = tuple(dict.fromkeys((*measurement.remarks, *answer.remarks)))
     if why := answer.reason:
         return replace(measurement, lines_reason=why, bounds_reason=why, model_reason=why, remarks=remarks)
@@ -160,4 +164,4 @@ def _counted(measurement: Measurement, answer: Findings, request: OpenExecutor) 
     )
     if measurement.chosen:
         counted = lines_of_another(counted, measurement.chosen)
-    return without_impossible_time(with_bounds(counted, request.device))
+    return without_impossible_time(with_bounds(counted, device))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from gpuprof import __version__, signals, timeline
+from gpuprof import __version__, timeline
 from gpuprof.devices.device import Device
-from gpuprof.errors import BackendUnavailable, OutputError
+from gpuprof.errors import OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.protocol import Opened, PlaceLost
+from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
 from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import ended, run_cases
@@ -209,11 +209,11 @@ class Measuring:
             (position, self._case(card, index), self._keeper.case(index))
             for position, index in enumerate(uncounted, start=len(indices))
         ]
-        try:
-            if card.lost is None:
-                worker, card.worker = card.worker, None
-                transports = self._cards.transports(card)
-                # What a case counts and why it fails is known from the first round.
+        if card.lost is None:
+            worker, card.worker = card.worker, None
+            transports = self._cards.transports(card)
+            # What a case counts and why it fails is known from the first round.
+            with self._cards.losing(card):
                 run_cases(
                     cases,
                     worker or transports[0](card.request),
@@ -229,11 +229,6 @@ class Measuring:
                     cards=self._cards.side_by_side,
                     uncounted=known,
                 )
-        except (BackendUnavailable, PlaceLost) as error:
-            if isinstance(error, BackendUnavailable) and len(self._cards.cards) == 1:
-                raise
-            signals.check()
-            card.lost = str(error).rstrip(".")
         if card.lost is not None and number == 0:
             for position, index in enumerate(indices):
                 if index in left:

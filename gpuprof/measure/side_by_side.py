@@ -6,11 +6,13 @@ GPUs do not disturb each other, and take their cases at the same time. Cards tha
 share the machine's cores: as many are executed side by side as there are cores, each with its part of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 
+from gpuprof import signals
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
@@ -162,6 +164,21 @@ class Cards:
         for outcome in self._each([(with_room, card) for card in self.cards]):
             if isinstance(outcome, BaseException):
                 raise outcome
+
+    @contextmanager
+    def losing(self, card: OpenCard) -> Iterator[None]:
+        """Whatever is done with a card within the block: should it be lost, only its own cases are.
+
+        Raises:
+            BackendUnavailable: It cannot be used any more, and is the only one.
+        """
+        try:
+            yield
+        except (BackendUnavailable, PlaceLost) as error:
+            if isinstance(error, BackendUnavailable) and len(self.cards) == 1:
+                raise
+            signals.check()
+            card.lost = str(error).rstrip(".")
 
     def close(self) -> None:
         """End all workers that no round took, and the threads."""

@@ -6,13 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuprof import signals
-from gpuprof.errors import BackendUnavailable
 from gpuprof.measure.case import Case, on_host
-from gpuprof.measure.protocol import PlaceLost, Transport
-from gpuprof.measure.request import Request
 from gpuprof.measure.session import run_cases
-from gpuprof.measure.side_by_side import OpenCard
+from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.results import Measurement
 from gpuprof.statistics import with_round
 from gpuprof.tuning.search_plan import Plan
@@ -37,21 +33,17 @@ class CardSearch:
 
     def __init__(
         self,
+        cards: Cards,
         card: OpenCard,
-        transports: tuple[Transport, ...],
         plan: Plan,
-        request: Request,
         measured: Callable[[Measurement], None],
         step: Callable[[], None],
-        *,
-        alone: bool,
     ) -> None:
-        self.card = card
-        self._transports = transports
+        self._cards, self.card = cards, card
         self._plan = plan
         self._measured = measured
         self._step = step
-        self._alone = alone
+        request = cards.request
         self.timed = card.opened.backend == "gpu"
         problems = [request.problem(size, {}) for size in request.sizes]
         self.sizes = [
@@ -85,7 +77,7 @@ class CardSearch:
     def explore(self, seconds: float | None) -> None:
         """Measure point after point, each where most is hoped for, and begin none after so many seconds."""
         until = None if seconds is None else time.monotonic() + seconds
-        workers = len(self._transports)
+        workers = len(self._cards.transports(self.card))
         batch = FIRST_BATCH if self.timed else max(FIRST_BATCH, workers)
         while self.card.lost is None and (until is None or time.monotonic() < until):
             cases = [
@@ -168,21 +160,11 @@ class CardSearch:
     def _run(
         self, cases: list[Case], on_done: OnCase, seconds: float, on_counted: OnCase | None = None
     ) -> None:
-        """Measure cases; a device that is lost costs only its own, unless it is alone."""
+        """Measure cases; a device that is lost costs only its own."""
         if not cases or self.card.lost is not None:
             return
         request = replace(self.card.request, seconds_per_case=seconds)
-        try:
-            run_cases(
-                cases,
-                self._transports[0](request),
-                request,
-                on_done,
-                transports=self._transports,
-                on_counted=on_counted,
-            )
-        except (BackendUnavailable, PlaceLost) as error:
-            if self._alone:
-                raise
-            signals.check()
-            self.card.lost = str(error).rstrip(".")
+        transports = self._cards.transports(self.card)
+        with self._cards.losing(self.card):
+            worker = transports[0](request)
+            run_cases(cases, worker, request, on_done, transports=transports, on_counted=on_counted)

@@ -68,17 +68,8 @@ class Tuner:
                     "--device none only compiles, and a search needs times or counts.",
                     fix="Use --device sim where there is no GPU.",
                 )
-            alone = len(self._cards.cards) == 1
             self._searches = [
-                CardSearch(
-                    card,
-                    self._cards.transports(card),
-                    plan,
-                    request,
-                    self._keep_measured,
-                    self._step,
-                    alone=alone,
-                )
+                CardSearch(self._cards, card, plan, self._keep_measured, self._step)
                 for card in self._cards.cards
             ]
             run = empty_run_on(self._cards, options, argv)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpuprof.bounds import with_bounds
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.counting import findings_in, with_counts
 from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.protocol import (
@@ -77,21 +77,9 @@ class WorkerPool:
         """Count cases that `build` told of, as it does: with bounds and model, or why there are none."""
 
         def done(index: int, answer: Found | str) -> None:
-            known = built[index][1]
-            found = None if isinstance(answer, str) else answer.findings
-            if found is not None and not found.reason:
-                counted = replace(
-                    known,
-                    outcome="ok",
-                    reason=None,
-                    executor_counters=found.counters,
-                    model=found.model,
-                    model_reason=found.model_reason,
-                )
-                on_done(index, with_bounds(counted, self._request.device))
-            else:
-                reason = found.reason if found is not None else str(answer)
-                on_done(index, replace(known, bounds_reason=reason, model_reason=reason))
+            found = findings_in(answer)
+            known = built[index][1] if found.reason else replace(built[index][1], outcome="ok", reason=None)
+            on_done(index, with_counts(known, found, self._request.device))
 
         together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))
         return self._each([case for case, _ in built], Count, COUNT_SECONDS, done, until, together)

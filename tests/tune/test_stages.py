@@ -18,7 +18,7 @@ from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.protocol import Opened, Reach, Reached, Sized
+from gpuprof.measure.protocol import Opened, PlaceLost, Reach, Reached, Sized
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
@@ -36,7 +36,9 @@ ROUNDS = 9
 class MadeUpGpu:
     """Stands in for workers, and remembers what it was asked to time."""
 
-    def __init__(self, *, wrong: int = 0, stop_after: int | None = None, lost: str = "") -> None:
+    def __init__(
+        self, *, wrong: int = 0, stop_after: int | None = None, lost: str = "", how: type = BackendUnavailable
+    ) -> None:
         self.land = landscape(2048, 3)
         points = [one.candidate.point for one in self.land.points]
         self.times = dict(zip(points, map(float, self.land.times_us), strict=True))
@@ -49,7 +51,7 @@ class MadeUpGpu:
         self.random = np.random.default_rng(0)
         self.stop_after = stop_after
         #: The device that is lost at its second batch, as `--device` calls it.
-        self.lost = lost
+        self.lost, self.how = lost, how
         #: Which devices were asked to time something, in order.
         self.asked: list[str] = []
         self._lock = threading.Lock()
@@ -73,7 +75,7 @@ class MadeUpGpu:
 
     def _run_cases(self, cases, device: str, on_done) -> None:
         if device == self.lost and device in self.asked:
-            raise BackendUnavailable("It fell off the bus.")
+            raise self.how("It fell off the bus.")
         self.asked.append(device)
         self.batches.append([point_of_case(case) for case in cases if not case.is_reference])
         for index, case in enumerate(cases):
@@ -317,6 +319,14 @@ def test_the_only_device_that_is_lost_ends_the_search(made_up):
     made_up(lost="0")
     with pytest.raises(BackendUnavailable, match="fell off"):
         searched(plan(12))
+
+
+def test_the_only_place_of_a_cluster_that_is_lost_leaves_what_was_found(made_up):
+    made_up(lost="0", how=PlaceLost)
+    run = searched(plan(12))
+    (tuned,) = run.tuning.sizes
+    assert tuned.evaluated == card_search.FIRST_BATCH
+    assert [place.lost for place in run.places] == ["It fell off the bus"]
 
 
 def test_a_search_on_several_devices_goes_on(made_up, tmp_path):
