@@ -26,6 +26,7 @@ from gpuprof.executor.program.flow import (
     basic_blocks,
     first_reads,
     is_cluster_wait,
+    reached,
     read_before_written,
     reads_and_writes,
 )
@@ -303,14 +304,13 @@ def leads_to(program: Program, line: int, other: int) -> bool:
     held = [number for number, own in enumerate(lines) if line in own]
     if any(other in lines[number][lines[number].index(line) :] for number in held):
         return True
-    met = set[int]()
-    while held:
-        block = flow[held.pop()]
-        if block.end not in (End.BARRIER, End.CLUSTER_WAIT):
-            new = {*block.successors} - {EXIT_BLOCK} - met
-            met |= new
-            held += new
-    return any(other in lines[number] for number in met)
+
+    def onward(number: int) -> set[int]:
+        stops = flow[number].end in (End.BARRIER, End.CLUSTER_WAIT)
+        return set() if stops else {*flow[number].successors} - {EXIT_BLOCK}
+
+    behind = reached(set().union(*map(onward, held)), onward)
+    return any(other in lines[number] for number in behind)
 
 
 def _flow(function: Function) -> list[BasicBlock]:

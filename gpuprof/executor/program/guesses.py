@@ -13,7 +13,7 @@ And one whose value only guarded stores take, which not every lane that loads ma
 
 from collections.abc import Iterable
 
-from gpuprof.executor.program.flow import reads_and_writes, registers_in
+from gpuprof.executor.program.flow import reached, reads_and_writes, registers_in
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym
 
 #: Spaces that no compare-and-swap goes to.
@@ -100,16 +100,13 @@ def _bits(item: Instruction) -> str:
 
 def _copied(name: str, writers: dict[str, list[Instruction]]) -> list[Instruction]:
     """Return the instructions, moves apart, whose results may be what a register holds."""
-    found, pending, seen = [], [name], {name}
-    while pending:
-        for item in writers.get(pending.pop(), ()):
-            if item.opcode[0] != "mov":
-                found.append(item)
-                continue
-            more = set(reads_and_writes(item)[0]) - seen
-            seen |= more
-            pending += more
-    return found
+
+    def sources(name: str) -> list[str]:
+        moves = (item for item in writers.get(name, ()) if item.opcode[0] == "mov")
+        return [source for item in moves for source in reads_and_writes(item)[0]]
+
+    held = (item for one in reached([name], sources) for item in writers.get(one, ()))
+    return [item for item in held if item.opcode[0] != "mov"]
 
 
 class _AddressNumbers:
