@@ -54,7 +54,7 @@ class Executors:
 def executors(monkeypatch):
     found = Executors()
     monkeypatch.setattr(beside, "WorkerProcess", found)
-    monkeypatch.setattr(counting, "_counted", lambda measurement, answer, request: measurement)
+    monkeypatch.setattr(counting, "with_counts", lambda measurement, answer, device: measurement)
     return found
 
 
