@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
@@ -254,6 +254,25 @@ class KernelRecord:
     citation: str = ""
     citation_url: str = ""
     parameters: Mapping[str, Integer] = field(default_factory=dict)
+
+    @classmethod
+    def without_source(cls, id: str, operation: str, rung: float, title: str = "", idea: str = "") -> Self:
+        """What has no header: a reference, or a kernel of which nothing is known."""
+        return cls(
+            id=id,
+            operation=operation,
+            title=title,
+            rung=rung,
+            idea=idea,
+            change="",
+            bottleneck="",
+            study="",
+            aliases=(),
+            reference="",
+            source="",
+            source_hash="",
+            file_name="",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,21 +110,7 @@ def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
         return run.kernel(kernel_id)
     except KeyError:
         operation = next((case.problem.operation for case in run.cases if case.kernel == kernel_id), "")
-        return KernelRecord(
-            id=kernel_id,
-            operation=operation,
-            title="",
-            rung=float("inf"),
-            idea="",
-            change="",
-            bottleneck="",
-            study="",
-            aliases=(),
-            reference="",
-            source="",
-            source_hash="",
-            file_name="",
-        )
+        return KernelRecord.without_source(kernel_id, operation, float("inf"))
 
 
 def name_of(run: Run, kernel: KernelRecord) -> str:

@@ -396,20 +396,5 @@ def empty_run_on(cards: Cards, options: RunOptions, argv: tuple[str, ...]) -> Ru
 
 def _reference_record(operation: str, reference: ReferenceDeclaration) -> KernelRecord:
     """A reference as a results file keeps it: a kernel without source, behind all others."""
-    return KernelRecord(
-        id=reference.id,
-        operation=operation,
-        title=reference.title,
-        rung=10_000.0,
-        idea=reference.idea,
-        change="",
-        bottleneck="",
-        study="",
-        aliases=(),
-        reference="",
-        source="",
-        source_hash="",
-        file_name="",
-        is_reference=True,
-        on_host=reference.on_host,
-    )
+    record = KernelRecord.without_source(reference.id, operation, 10_000.0, reference.title, reference.idea)
+    return replace(record, is_reference=True, on_host=reference.on_host)
