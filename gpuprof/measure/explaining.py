@@ -1,30 +1,17 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which cases get an explanation, who looks for it, and what it adds to their row.
+"""Which cases get an explanation, what is asked for it, and what it adds to their row.
 
 A case that a GPU ran is explained by a worker process of its own, which opens the executor for that GPU; one
 that the executor ran, by the worker that ran it. Either is killed when its time is over: the row then stays
 as it was measured.
 """
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
-from gpuprof.errors import GpuprofError
 from gpuprof.measure.case import Case
-from gpuprof.measure.executors import ExecutorProcess
-from gpuprof.measure.protocol import (
-    Explain,
-    Explained,
-    Open,
-    Opened,
-    OpenExecutor,
-    Question,
-    Symptom,
-    Worker,
-    WorkerDied,
-    WorkerTimeout,
-)
+from gpuprof.measure.protocol import Explain, Explained, Question, Symptom
 from gpuprof.results import BackendName, Measurement
 
 #: The longest that one explanation may take, and how long before that its worker ends the search by itself.
@@ -53,54 +40,20 @@ def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -
     return Question(symptom, found.array, found.first_wrong, as_run)
 
 
-class Explainer:
-    """Explains the cases of one worker slot, with a process of its own where their device is a GPU."""
+def asking(case: Case, question: Question) -> Callable[[float], Explain]:
+    """What to send, by the time that is left."""
+    return lambda left: Explain(case, question, max(left - _MARGIN_S, 1.0))
 
-    def __init__(self, open_request: Open, seconds: float = MOST_SECONDS) -> None:
-        self._open_request = open_request
-        self._seconds = seconds
-        self._process: ExecutorProcess | None = None
-        self._closed = False
 
-    def explain(
-        self, case: Case, measurement: Measurement, question: Question, opened: Opened, worker: Worker | None
-    ) -> tuple[Measurement, bool]:
-        try:
-            answer = self._ask(case, question, opened, worker)
-        except (WorkerDied, WorkerTimeout, GpuprofError) as error:
-            lost = f"the process that was to explain it was lost: {error}"
-            return replace(measurement, explanation_reason=lost), False
-        if answer.explanation is None:
-            sentence = f"{answer.reason}."
-        else:
-            sentence = answer.explanation.sentence(None if question.as_run else measurement.problem)
-        explained = replace(
-            measurement,
-            reason=" ".join(filter(None, (measurement.reason, sentence))),
-            explanation=answer.explanation,
-            explanation_reason=answer.reason or None,
-        )
-        return explained, True
-
-    def close(self) -> None:
-        """End the process; an explanation that is under way ends too."""
-        self._closed = True
-        if self._process is not None:
-            self._process.close()
-
-    def _ask(self, case: Case, question: Question, opened: Opened, worker: Worker | None) -> Explained:
-        def request(left: float) -> Explain:
-            return Explain(case, question, max(left - _MARGIN_S, 1.0))
-
-        answer: Explained
-        if worker is not None:
-            answer = worker.ask(request(self._seconds), self._seconds)
-            return answer
-        end = time.monotonic() + self._seconds
-        if self._process is None:
-            to_open = OpenExecutor(opened.device, self._open_request.seed, self._open_request.given_arrays)
-            self._process = ExecutorProcess(to_open, self._seconds)
-        if self._closed:
-            self._process.close()
-        answer = self._process.ask(request, end)
-        return answer
+def explained(measurement: Measurement, question: Question, answer: Explained) -> Measurement:
+    """A case that went wrong, with what explains it, or why that is not known."""
+    if answer.explanation is None:
+        sentence = f"{answer.reason}."
+    else:
+        sentence = answer.explanation.sentence(None if question.as_run else measurement.problem)
+    return replace(
+        measurement,
+        reason=" ".join(filter(None, (measurement.reason, sentence))),
+        explanation=answer.explanation,
+        explanation_reason=answer.reason or None,
+    )

@@ -3,6 +3,7 @@
 """Run a plan: hand its cases to workers, keep each result the moment it exists, survive what kernels do."""
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,15 @@ from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
-from gpuprof.measure.explaining import TURNED_OFF, Explainer, question_of
+from gpuprof.measure.executors import ExecutorProcess
+from gpuprof.measure.explaining import MOST_SECONDS, TURNED_OFF, asking, explained, question_of
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.process import HERE, worth_another_try
 from gpuprof.measure.protocol import (
     Measure,
     Open,
     Opened,
+    OpenExecutor,
     PlaceLost,
     Prepare,
     Question,
@@ -162,7 +165,7 @@ class _Slot:
     def __init__(self, session: _Session, transport: Transport, worker: Worker | None = None) -> None:
         self._session, self._transport, self._worker = session, transport, worker
         self._cases, self._request = session.cases, session.request
-        self._explainer = Explainer(session.request)
+        self._beside: ExecutorProcess | None = None
         self.closed = False
         self._attempts: dict[int, str] = {}
         self._compiling: tuple[str, ...] = ()
@@ -204,7 +207,8 @@ class _Slot:
     def close(self) -> None:
         """End the worker, and the thread after its present case."""
         self.closed = True
-        self._explainer.close()
+        if self._beside is not None:
+            self._beside.close()
         self._discard()
 
     def _undisturbed(self, index: int) -> AbstractContextManager[None]:
@@ -278,16 +282,30 @@ class _Slot:
         """A case that went wrong, with what explains it; as it was measured where the run is to end."""
         if not self._request.explain:
             return replace(measurement, explanation_reason=TURNED_OFF)
+        request = asking(self._cases[index], question)
         worker = self._worker if question.as_run else None
         try:
-            measurement, lives = self._explainer.explain(
-                self._cases[index], measurement, question, opened, worker
-            )
+            if worker is not None:
+                answer = worker.ask(request(MOST_SECONDS), MOST_SECONDS)
+            else:
+                answer = self._executor(opened.device).ask(request, time.monotonic() + MOST_SECONDS)
         except KeyboardInterrupt:
             return replace(measurement, explanation_reason="the run was ended before")
-        if worker is not None and not lives:
-            self._discard()
-        return measurement
+        except (WorkerDied, WorkerTimeout, GpuprofError) as error:
+            if worker is not None:
+                self._discard()
+            lost = f"the process that was to explain it was lost: {error}"
+            return replace(measurement, explanation_reason=lost)
+        return explained(measurement, question, answer)
+
+    def _executor(self, device: Device) -> ExecutorProcess:
+        """The process that explains what a GPU ran."""
+        if self._beside is None:
+            request = OpenExecutor(device, self._request.seed, self._request.given_arrays)
+            self._beside = ExecutorProcess(request, MOST_SECONDS)
+        if self.closed:
+            self._beside.close()
+        return self._beside
 
     def _discard(self) -> None:
         if self._worker is not None:

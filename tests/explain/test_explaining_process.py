@@ -15,10 +15,10 @@ import gpuprof
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.smaller_sizes import smaller_problems
-from gpuprof.measure import executors
+from gpuprof.measure import executors, session
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
-from gpuprof.measure.explaining import Explainer, question_of
+from gpuprof.measure.explaining import question_of
 from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
@@ -139,14 +139,21 @@ def test_what_is_asked_of_a_row(row, outcome, backend, died, question):
     assert question_of(replace(measured, outcome=outcome), backend, died=died) == question
 
 
-def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row):
+def slot_of(case, worker=None):
+    """One that ran a case, and is to explain it."""
+    request = Open(device="0", arch=None, seed=0, seconds_per_case=0.1)
+    shared = session._Session([case], request, 0, lambda _: None, lambda *_: None, False, None)
+    return session._Slot(shared, None, worker)
+
+
+def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row, monkeypatch):
     case, measured = row
     device = load_card("h200")
     opened = Opened(device, "gpu", None, {}, 1 << 30)
-    explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1), seconds=0.05)
-    explained, lives = explainer.explain(case, measured, Question("wrong"), opened, None)
-    explainer.close()
-    assert not lives
+    monkeypatch.setattr(session, "MOST_SECONDS", 0.05)
+    slot = slot_of(case)
+    explained = slot._explained(0, measured, Question("wrong"), opened)
+    slot.close()
     assert explained.explanation_reason.startswith("the process that was to explain it was lost: ")
     assert replace(explained, explanation_reason=measured.explanation_reason) == measured
 
@@ -172,10 +179,8 @@ def test_a_process_that_is_taken_from_outside_is_asked_again(row, monkeypatch, d
             pass
 
     monkeypatch.setattr(executors, "WorkerProcess", Process)
-    explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1), seconds=20)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
-    found, lives = explainer.explain(case, measured, Question("wrong"), opened, None)
-    assert lives == explained
+    found = slot_of(case)._explained(0, measured, Question("wrong"), opened)
     assert ("nothing was found" in found.explanation_reason) == explained
     assert len(asked) == (deaths + 1 if explained else min(deaths, 3))
     assert max(asked) <= 20  # all in the time of one
@@ -190,19 +195,22 @@ def test_the_worker_that_ran_a_case_is_not_asked_twice(row):
             asked.append(request)
             raise WorkerDied("it was killed by SIGKILL", taken=True)
 
+        def close(self):
+            closed.append(self)
+
     opened = Opened(load_card("h200"), "sim", None, {}, 1 << 30)
-    explainer = Explainer(Open(device="sim", arch=None, seed=0, seconds_per_case=0.1))
-    found, lives = explainer.explain(case, measured, Question("wrong", as_run=True), opened, Lane())
-    assert (len(asked), lives) == (1, False)
+    closed = []
+    found = slot_of(case, Lane())._explained(0, measured, Question("wrong", as_run=True), opened)
+    assert (len(asked), len(closed)) == (1, 1)
     assert "it was killed by SIGKILL" in found.explanation_reason
 
 
 def test_a_run_that_ends_keeps_the_row_as_it_was_measured(row):
     case, measured = row
-    explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1))
-    explainer.close()
+    slot = slot_of(case)
+    slot.close()
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
-    explained, _ = explainer.explain(case, measured, Question("wrong"), opened, None)
+    explained = slot._explained(0, measured, Question("wrong"), opened)
     assert explained.reason == measured.reason
     assert explained.explanation is None
 
