@@ -17,34 +17,24 @@ from gpuprof.backends.sim.device_memory import (
     renew,
 )
 from gpuprof.backends.sim.executed import (
-    ESTIMATES,
     RUN_WHOLE,
     BlocksBuildOnEachOther,
     ExecutedCase,
     OtherOrders,
     Programs,
     SampleFallsShort,
-    atomics_remark,
     check_coverage,
     check_verdict,
-    counters_of,
     findings_of,
-    lines_of,
     mistaken_shares,
-    printed_remark,
-    remarks_of,
     stands_elsewhere,
 )
 from gpuprof.backends.sim.instructions import (
     Links,
-    NoLink,
-    counted_instructions,
-    instruction_counters,
-    weighed,
 )
 from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launch, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
-from gpuprof.backends.sim.modelling import model_of, played
+from gpuprof.backends.sim.modelling import executed_case
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sampled import WAIT, are_dear, sample_of
 from gpuprof.backends.sim.sim_references import References
@@ -60,7 +50,7 @@ from gpuprof.backends.sim.waiting import (
     stands_for_grid,
     verification_of_missing,
 )
-from gpuprof.backends.sim.watching import CacheWatch, watching
+from gpuprof.backends.sim.watching import watching
 from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
@@ -82,7 +72,6 @@ from gpuprof.executor import (
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
-from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Verification
@@ -307,49 +296,9 @@ class SimBackend(Backend):
             raise self._failure(fault, case, memory) from fault
         if sample is not None and not stands_for_grid(case.problem, buffers, result):
             raise NotConclusive
-        return self._executed_case(case, compiled, {one.entry: program}, [link], [result], buffers, watch)
-
-    def _executed_case(
-        self,
-        case: ConfiguredCase,
-        compiled: Functions,
-        programs: Mapping[str, Program],
-        links: Sequence[Link | NoLink],
-        results: Sequence[LaunchResult],
-        buffers: Mapping[str, Buffer],
-        watch: CacheWatch | None,
-        *,
-        mistaken: bool = False,
-    ) -> ExecutedCase:
-        """What launches counted together; modelled where something watched its L1.
-
-        Where `mistaken`, a sample's blocks stand for others that do something else.
-        """
-        result = combined(results)
-        major, minor = self.device.capability
-        launches = weighed(links, results)
-        instructions = counted_instructions(launches, 10 * major + minor)
-        exact = result.exact_sample and not mistaken
-        executed = ExecutedCase(
-            buffers,
-            {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
-            None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
-            None if stands_elsewhere(case) else lines_of(result, instructions),
-            any(buffer.combined for buffer in buffers.values()),
-            (
-                *remarks_of([programs[one.entry] for one in case.launches], self.device),
-                *result.remarks,
-                *atomics_remark(links, result),
-                *printed_remark(result),
-            ),
-            result.stored,
-            result.lane_instructions * result.total_blocks / result.sampled_blocks,
-            any(program.observer is not None for program in programs.values()),
+        return executed_case(
+            self.device, case, compiled, {one.entry: program}, [link], [result], buffers, watch
         )
-        if watch is None:
-            return executed
-        play = partial(played, self.device, case, compiled, launches, results, watch)
-        return replace(executed, model=partial(model_of, play))
 
     def _run(
         self,
@@ -506,8 +455,8 @@ class SimBackend(Backend):
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
         seen = watch if self._models else None
-        found = self._executed_case(
-            case, compiled, programs, links, results, buffers, seen, mistaken=mistaken
+        found = executed_case(
+            *(self.device, case, compiled, programs, links, results, buffers, seen), mistaken=mistaken
         )
         entries = [one.entry for one in case.launches]
         return replace(

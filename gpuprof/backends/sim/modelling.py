@@ -1,26 +1,87 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The modelled time of a case that was counted."""
+"""What the launches of a case counted together, and the time that is modelled of it."""
 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
-from gpuprof.backends.sim.executed import stands_elsewhere
-from gpuprof.backends.sim.instructions import NoLink, Weighed
+from gpuprof.backends.sim.executed import (
+    ESTIMATES,
+    ExecutedCase,
+    atomics_remark,
+    counters_of,
+    lines_of,
+    printed_remark,
+    remarks_of,
+    stands_elsewhere,
+)
+from gpuprof.backends.sim.instructions import (
+    NoLink,
+    Weighed,
+    counted_instructions,
+    instruction_counters,
+    weighed,
+)
 from gpuprof.backends.sim.watching import CacheWatch
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import WARP, LaunchResult
+from gpuprof.executor import WARP, Buffer, LaunchResult, Program, combined
 from gpuprof.kernels.shape import ConfiguredCase
+from gpuprof.machine_code.linking import Link
 from gpuprof.results import Model, ModelLine
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
 
 #: Shares of a modelled time that are worth keeping, by reason and of a line.
 _LEAST_SHARE, _LEAST_LINE = 0.001, 0.005
+
+
+def executed_case(
+    device: Device,
+    case: ConfiguredCase,
+    compiled: Functions,
+    programs: Mapping[str, Program],
+    links: Sequence[Link | NoLink],
+    results: Sequence[LaunchResult],
+    buffers: Mapping[str, Buffer],
+    watch: CacheWatch | None,
+    *,
+    mistaken: bool = False,
+) -> ExecutedCase:
+    """What launches counted; their time is modelled where something watched the device's L1.
+
+    Where `mistaken`, a sample's blocks stand for others that do something else.
+    """
+    result = combined(results)
+    major, minor = device.capability
+    launches = weighed(links, results)
+    instructions = counted_instructions(launches, 10 * major + minor)
+    exact = result.exact_sample and not mistaken
+    executed = ExecutedCase(
+        buffers,
+        {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
+        None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
+        None if stands_elsewhere(case) else lines_of(result, instructions),
+        any(buffer.combined for buffer in buffers.values()),
+        (
+            *remarks_of([programs[one.entry] for one in case.launches], device),
+            *result.remarks,
+            *atomics_remark(links, result),
+            *printed_remark(result),
+        ),
+        result.stored,
+        result.lane_instructions * result.total_blocks / result.sampled_blocks,
+        any(program.observer is not None for program in programs.values()),
+    )
+    if watch is None:
+        return executed
+    play = partial(played, device, case, compiled, launches, results, watch)
+    return replace(executed, model=partial(model_of, play))
 
 
 def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
@@ -54,7 +115,7 @@ def played(
     device: Device,
     case: ConfiguredCase,
     compiled: Functions,
-    weighed: Weighed | NoLink,
+    weights: Weighed | NoLink,
     results: Sequence[LaunchResult],
     watch: CacheWatch,
 ) -> Modelled:
@@ -63,8 +124,8 @@ def played(
     Raises:
         NotModelled: Something of it is not modelled, or not known for certain.
     """
-    if isinstance(weighed, NoLink):
-        raise NotModelled(weighed.reason)
+    if isinstance(weights, NoLink):
+        raise NotModelled(weights.reason)
     sites = [
         TrafficSites(
             link.code,
@@ -75,14 +136,14 @@ def played(
             device.sm_count * occupancy_of(device, one, compiled[one.entry]).blocks_per_sm,
         )
         for number, (one, (link, times), result) in enumerate(
-            zip(case.launches, weighed, results, strict=True)
+            zip(case.launches, weights, results, strict=True)
         )
     ]
     written = sum(spec.nbytes for spec in case.problem.outputs)
     unwritten = constants_of(device).unwritten_bytes
     traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes, unwritten)
     elsewhere, launches = stands_elsewhere(case), []
-    for number, (one, (link, times), asked) in enumerate(zip(case.launches, weighed, traffic, strict=True)):
+    for number, (one, (link, times), asked) in enumerate(zip(case.launches, weights, traffic, strict=True)):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
         resident = occupancy_of(device, one, function).blocks_per_sm
