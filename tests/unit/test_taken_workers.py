@@ -166,7 +166,7 @@ def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counte
     answer = Found(Findings("ok"))
     mortal = Mortal(deaths, answer)
     monkeypatch.setattr(executors, "WorkerProcess", mortal)
-    monkeypatch.setattr(counting, "_counted", lambda measurement, found, request: found)
+    monkeypatch.setattr(counting, "with_counts", lambda measurement, found, device: found)
     told = []
     behind = Counting(NONE, Opened(DEVICE, "gpu", None, {}, 1), lambda index, found: told.append(found))
     case = Case.of(TILED, Gemm(32, 32, 32))
