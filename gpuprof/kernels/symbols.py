@@ -8,17 +8,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuprof.cuda_source.brackets import split_list
+from gpuprof.cuda_source.masking import line_of, masked
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.problems.problem import Problem
 from gpuprof.tables import TableReader, is_identifier
+from gpuprof.text import listed
 
 _PART = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?:\s+as\s+(?P<dtype>\w+))?(?:\s*\+\s*(?P<offset>\S.*))?", re.ASCII
 )
 #: An integer of a struct, with its type.
 _TYPED = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<dtype>[iu](?:8|16|32|64))")
+#: A constant without a value.
+_SET_BY_HOST = re.compile(r"\b__constant__\s+[^;={}()]*?(?P<name>\w+)\s*(?:\[[^;={}()]*\]\s*)?;")
+_MOST_LISTED = 3
 _FLOATS = {4: "<f", 8: "<d"}
 
 
@@ -190,6 +195,17 @@ def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known:
             if unknown:
                 return f"{name} is {value!r}, which uses {unknown[0]!r}; known are {', '.join(sorted(known))}"
     return ""
+
+
+def left_unset(kernel: Kernel) -> str:
+    """What is to be said of constants of its file that the host would set, and the header does not."""
+    code = masked(kernel.source)
+    found = {match["name"]: line_of(code, match.start()) for match in _SET_BY_HOST.finditer(code)}
+    set_here = {name.rpartition("::")[2] for name in kernel.symbols}
+    left = [f"{name} (line {line})" for name, line in found.items() if name not in set_here]
+    if not left:
+        return ""
+    return f"Nobody sets {listed(left, _MOST_LISTED)}: what the host copies there is said under [symbols]."
 
 
 def symbols_of(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> tuple[ModuleSymbol, ...]:

@@ -14,6 +14,7 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch, configure
+from gpuprof.kernels.symbols import left_unset
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
@@ -102,6 +103,8 @@ def _measure_kernel(
         compiled = compile_kernel(configured)
         result = _with_resources(result, backend, configured, compiled)
         findings = backend.run(configured, compiled)
+        if findings.outcome == "incorrect" and (unset := left_unset(kernel)):
+            findings = replace(findings, reason=f"{findings.reason} {unset}")
     except CaseSkipped as error:
         return replace(result, reason=str(error)), False
     except CompileError as error:

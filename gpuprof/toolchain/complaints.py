@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from gpuprof.cuda_source.confined import REFUSED
-from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import conditions_at, line_of, masked
 from gpuprof.errors import CompileError
@@ -33,6 +33,14 @@ _CONFINED = (
 )
 #: How to define a macro.
 _DEFINE = "by define in the header, or -D NAME[=VALUE]."
+_UNKNOWN = (
+    "Nothing in the file, or in what it includes, declares it: a header of its author's belongs beside the"
+    f" file, and a macro that the build defines is said {_DEFINE}"
+)
+_EXPECTED = re.compile(r"\((?P<line>\d+)\): error: expected an? \S+")
+#: A name that a line declares, of a type in one word or as a pointer.
+_DECLARED = re.compile(r"(?:\b(?:int|unsigned|long|char|bool|float|double|\w+_t)\s|[*&])(?=\s*(?P<name>\w+))")
+_MACRO = r"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(?P<body>.+)"
 #: Functions of a warp before they were told which lanes take part.
 _WITHOUT_MASK = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all")
 _MOST_LISTED = 8
@@ -73,7 +81,7 @@ def explain(
         fix = _fix_of(program, first)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
-        if absent and not fix:
+        if absent and fix in ("", _UNKNOWN):
             first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
             fix = _about_file(program, absent[0])
         stop = "." if (fix or not own) and not first.endswith(".") else ""
@@ -100,7 +108,14 @@ def no_such_kernel(
             f"{file_name} defines no kernel {entry}: there is no __global__ function in it.", log=log
         )
     near = functions[0]
-    if near.name == wanted and _UNDEFINED.search(why):
+    undefined = match["name"] if (match := _UNDEFINED.search(why)) else ""
+    if near.name == wanted and undefined in near.template_names:
+        return CompileError(
+            f"{file_name} has a kernel {near.entry} in line {near.line}, and {undefined} has no value.",
+            log=log,
+            fix=f"Write the value in entry, or, if it is an integer, {undefined} = … under [parameters].",
+        )
+    if near.name == wanted and undefined == wanted.rpartition("::")[2]:
         left_out = "the preprocessor leaves it out: a condition around it does not hold"
         what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
         return CompileError(what, log=log, fix=f"Define what its #if, #ifdef or #ifndef asks for: {_DEFINE}")
@@ -118,7 +133,18 @@ def no_such_kernel(
     return CompileError(
         f"{file_name} defines no kernel {entry}{reason}. Its __global__ functions: {known}.",
         log=log,
-        fix=f'Set entry in the header, for example entry = "{near.entry}".',
+        fix=f'Set entry in the header, for example entry = "{near.entry}"{_with_values(near)}.',
+    )
+
+
+def _with_values(function: KernelFunction) -> str:
+    """What stands for the parameters of a function's template."""
+    if not (names := function.template_names):
+        return ""
+    stands = "stands" if len(names) == 1 else "stand"
+    return (
+        f", where {listed(names, _MOST_LISTED)} {stands} for a type such as real, a number, or an integer of"
+        " [parameters]"
     )
 
 
@@ -139,6 +165,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return f"For the device, std:: is part of CUDA's headers, which were not found. {HEADERS_FIX}"
     if match := _UNDEFINED.search(first):
         return _about_name(program, match["name"])
+    if match := _EXPECTED.search(first):
+        return _about_macro(program.source, int(match["line"]))
     if "device-side kernel launch" in first:
         return "Kernels that launch others cannot be run: keep it between #ifndef __CUDACC_RTC__ and #endif."
     if "host function" in first or "__host__ function" in first:
@@ -166,6 +194,20 @@ def _lacks_cuda_headers(program: NvrtcProgram) -> bool:
     )
 
 
+def _about_macro(source: str, number: int) -> str:
+    """What to do about a line that declares a name which is a macro."""
+    lines = source.splitlines()
+    if not 0 < number <= len(lines):
+        return ""
+    for match in _DECLARED.finditer(lines[number - 1]):
+        for macro in re.finditer(_MACRO.format(name=match["name"]), source, re.MULTILINE):
+            where, body = line_of(source, macro.start()), macro["body"].strip()
+            return (
+                f"{match['name']} is a macro in this line, {body} since line {where}: rename one of the two."
+            )
+    return ""
+
+
 def _about_name(program: NvrtcProgram, name: str) -> str:
     if (
         name in ("half", "__half", "half2", "__half2")
@@ -174,15 +216,20 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
         return "Add #include <cuda_fp16.h>."
     if name in _WITHOUT_MASK:
         return f"CUDA has {name}_sync(mask, …) since version 9: 0xffffffff where all lanes take part."
+    if re.search(rf"\btex[123]D\w*\s*(?:<[^<>()]*>)?\s*\(\s*{name}\b", program.source):
+        return f"CUDA 12 has no texture references: make {name} an argument, a cudaTextureObject_t."
     if name in program.left_out:
         return f"{name} is taken for the host's, and left out: what kernels call is marked __device__."
     declares = re.compile(
         rf"#[ \t]*define[ \t]+{name}\b|\b(?:typedef\b[^;{{}}]*|(?:struct|class|enum|using)\s+){name}\b"
     )
+    fix = _UNKNOWN
     for file, text in {"": program.source, **program.headers}.items():
         code = masked(text)
-        if (match := declares.search(code)) and (conditions := conditions_at(code, match.start())):
-            where = f"line {line_of(code, match.start())}{file and f' of {file}'}"
-            asked = " and ".join(f"`{text}`" for text in conditions)
-            return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
-    return ""
+        if match := declares.search(code):
+            fix = ""
+            if conditions := conditions_at(code, match.start()):
+                where = f"line {line_of(code, match.start())}{file and f' of {file}'}"
+                asked = " and ".join(f"`{text}`" for text in conditions)
+                return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
+    return fix

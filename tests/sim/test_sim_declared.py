@@ -26,6 +26,12 @@ from problem_support import measured_file
         ("three", ("", ""), "ok", ""),
         ("symbols", ("", ""), "ok", ""),
         ("symbols", ("w[1] * x[i]", "w[1] * x[i - 1]"), "incorrect", "elements"),
+        (
+            "symbols",
+            ('\nw = "weights"', ""),
+            "incorrect",
+            "Nobody sets w (line 32): what the host copies there is",
+        ),
         ("symbols", ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
         ("symbols", ('x + 1"', 'x + n + 2"'), "failed", "an array of 4098 elements, which has none at 4098"),
         (

@@ -57,7 +57,7 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
         ('could not open source file "cuda_fp16.h"', "CUDA's headers were found, but not this one"),
         ('could not open source file "cub/cub.cuh"', "CUDA's headers were found, but not this one"),
         ('namespace "std" has no member "array"', ""),
-        ('identifier "nonsense" is undefined', ""),
+        ('identifier "nonsense" is undefined', "Nothing in the file, or in what it includes, declares it"),
         ('identifier "half" is undefined', "Add #include <cuda_fp16.h>."),
         ('identifier "__half2" is undefined', "Add #include <cuda_fp16.h>."),
     ],
@@ -67,12 +67,52 @@ def test_errors_have_their_own_fix(error, fix):
     assert found.startswith(fix) if fix else found == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        (
+            "__global__ void k(float *y, int N) {}",
+            "N is a macro in this line, 1024 since line 1: rename one of",
+        ),
+        (
+            "__global__ void k(const unsigned int N) {}",
+            "N is a macro in this line, 1024 since line 1: rename",
+        ),
+        ("__global__ void k(float *N) {}", "N is a macro in this line, 1024 since line 1: rename one of"),
+        ("__global__ void k(float *y, int n) { y[N] = }", ""),
+        ("__global__ void k(float *y, int M) {}", ""),
+    ],
+)
+def test_a_name_that_a_macro_replaces_is_told(line, fix):
+    found = fix_of('expected a ")"', source=f"#define N 1024\n\n{line}\n")
+    assert found.startswith(fix) if fix else found == ""
+
+
+def test_a_texture_reference_is_told_as_what_cuda_no_longer_has():
+    given = {"source": "float f(int i) { return tex1Dfetch<float>(t, i); }\n", "left_out": ("t",)}
+    assert fix_of('identifier "t" is undefined', **given) == (
+        "CUDA 12 has no texture references: make t an argument, a cudaTextureObject_t."
+    )
+
+
+def test_a_template_without_values_is_asked_for_them():
+    source = "template <int B, typename T> __global__ void k(T *y) {}\n"
+    log = '__nv_name_map(1): error: identifier "B" is undefined\n  name expression: "k<B, T>"'
+    error = explain(program(source), "k.cu", ["k<B, T>"], STATUS, log)
+    assert error.what == "k.cu has a kernel k<B, T> in line 1, and B has no value."
+    assert error.fix == "Write the value in entry, or, if it is an integer, B = … under [parameters]."
+    assert no_such_kernel(program(source), "k.cu", "mine", "the log").fix == (
+        'Set entry in the header, for example entry = "k<B, T>", where B and T stand for a type such as real,'
+        " a number, or an integer of [parameters]."
+    )
+
+
 def test_first_error_of_the_file_itself_is_shown_unless_it_only_marks_another():
     first, second = "k.cu(3): error: expected a ;", 'k.cu(4): error: identifier "x" is undefined'
     counted = "2 errors detected in the compilation."
     assert explained("k.cu(1): warning: unused", first, second, counted)[0].endswith(first)
     mark = "k.cu(2): error: attribute does not apply here"
-    assert explained(mark, first, second)[0].endswith(second)
+    assert explained(mark, first, second)[0].endswith(f"{second}.")
     assert explained(mark, first)[0].endswith(mark)
     member = 'k.cu(2): error: namespace "a" has no member "b"'
     assert explained(mark, member, second)[0].rstrip(".").endswith(member)
