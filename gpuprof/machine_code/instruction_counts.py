@@ -3,7 +3,6 @@
 """How many instructions warps execute: in all, by pipe, by opcode and by source line."""
 
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -57,9 +56,6 @@ class Between:
     low: float = 0.0
     high: float = 0.0
 
-    def __add__(self, other: "Between") -> "Between":
-        return Between(self.low + other.low, self.high + other.high)
-
     @property
     def exact(self) -> bool:
         """Whether both bounds are the same, but for the rounding of a sample's weights."""
@@ -80,22 +76,23 @@ class MachineCounts:
     lines: Mapping[int, Between] = field(default_factory=dict)
 
 
-def count(link: Link, weights: Weights, architecture: int) -> MachineCounts:
-    """Count what one launch executed; an architecture is 90 for `sm_90`."""
+def count(launches: Iterable[tuple[Link, Weights]], architecture: int) -> MachineCounts:
+    """Count what launches executed together; an architecture is 90 for `sm_90`."""
     total: dict[None, list[float]] = {}
     pipes: dict[str, list[float]] = {}
     opcodes: dict[str, list[float]] = {}
     lines: dict[int, list[float]] = {}
-    for block, (low, high) in zip(link.code.blocks, weights, strict=True):
-        if not high:
-            continue
-        for one in block.instructions:
-            _add(total, None, low, high)
-            _add(opcodes, one.name, low, high)
-            for pipe in pipe_of(one, architecture):
-                _add(pipes, pipe, low, high)
-            if source := link.sources.get(one.line):
-                _add(lines, source, low, high)
+    for link, weights in launches:
+        for block, (low, high) in zip(link.code.blocks, weights, strict=True):
+            if not high:
+                continue
+            for one in block.instructions:
+                _add(total, None, low, high)
+                _add(opcodes, one.name, low, high)
+                for pipe in pipe_of(one, architecture):
+                    _add(pipes, pipe, low, high)
+                if source := link.sources.get(one.line):
+                    _add(lines, source, low, high)
     whole = _between(total).get(None, Between())
     return MachineCounts(whole, _between(pipes), _between(opcodes), _between(lines))
 
@@ -112,20 +109,3 @@ def _add(sums: dict[K, list[float]], key: K, low: float, high: float) -> None:
 
 def _between(sums: dict[K, list[float]]) -> dict[K, Between]:
     return {key: Between(low, high) for key, (low, high) in sums.items()}
-
-
-def combined(parts: Iterable[MachineCounts]) -> MachineCounts:
-    """Return what several launches executed together."""
-    total, (pipes, opcodes, lines) = Between(), _sums()
-    for part in parts:
-        total += part.total
-        for mine, others in ((pipes, part.pipes), (opcodes, part.opcodes)):
-            for name, counted in others.items():
-                mine[name] += counted
-        for line, counted in part.lines.items():
-            lines[line] += counted
-    return MachineCounts(total, dict(pipes), dict(opcodes), dict(lines))
-
-
-def _sums() -> tuple[dict[str, Between], dict[str, Between], dict[int, Between]]:
-    return defaultdict(Between), defaultdict(Between), defaultdict(Between)

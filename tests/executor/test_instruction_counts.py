@@ -65,7 +65,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
     result = launch(
         program, case.grid, case.block, arguments, memory, case.shared, watched_loops=found.watched_loops
     )
-    return count(found, weigh(found, Executed.by(result)), 90)
+    return count([(found, weigh(found, Executed.by(result)))], 90)
 
 
 @cache

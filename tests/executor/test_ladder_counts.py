@@ -59,7 +59,7 @@ def executed(case: dict[str, Any]) -> Executed:
 
 
 def counted(found: Link, name: str) -> MachineCounts:
-    return count(found, weigh(found, executed(ANSWERS[name])), 90)
+    return count([(found, weigh(found, executed(ANSWERS[name])))], 90)
 
 
 @cache

@@ -14,7 +14,7 @@ from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import LaunchResult, Program
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
-from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
+from gpuprof.machine_code.instruction_counts import Between, MachineCounts
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Executed, Weights, weigh
@@ -130,13 +130,6 @@ def weighed(links: Sequence[Link | NoLink], results: Sequence[LaunchResult]) -> 
             return one
         found.append((one, weigh(one, Executed.by(result))))
     return found
-
-
-def counted_instructions(launches: Weighed | NoLink, architecture: int) -> MachineCounts | NoLink:
-    """Count what launches executed together."""
-    if isinstance(launches, NoLink):
-        return launches
-    return combined(count(one, weights, architecture) for one, weights in launches)
 
 
 def instruction_counters(

@@ -23,7 +23,6 @@ from gpuprof.backends.sim.executed import (
 from gpuprof.backends.sim.instructions import (
     NoLink,
     Weighed,
-    counted_instructions,
     instruction_counters,
     weighed,
 )
@@ -32,6 +31,7 @@ from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
 from gpuprof.executor import WARP, Buffer, LaunchResult, Program, combined
 from gpuprof.kernels.shape import ConfiguredCase
+from gpuprof.machine_code.instruction_counts import count
 from gpuprof.machine_code.linking import Link
 from gpuprof.results import Model, ModelLine
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
@@ -60,7 +60,7 @@ def executed_case(
     result = combined(results)
     major, minor = device.capability
     launches = weighed(links, results)
-    instructions = counted_instructions(launches, 10 * major + minor)
+    instructions = launches if isinstance(launches, NoLink) else count(launches, 10 * major + minor)
     exact = result.exact_sample and not mistaken
     executed = ExecutedCase(
         buffers,
