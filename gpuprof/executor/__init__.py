@@ -73,6 +73,7 @@ from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.accesses import Listener
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_texels
 from gpuprof.executor.observers.open_meetings import AccessPair
@@ -95,6 +96,7 @@ __all__ = [
     "Definedness",
     "FaultKind",
     "GlobalMemory",
+    "Kept",
     "KernelFault",
     "LaunchRefused",
     "LaunchResult",

@@ -111,7 +111,7 @@ def decoded(monkeypatch):
     def load(ptx, entry, *, observer, with_slice):
         assert not with_slice
         seen.append((ptx, entry, observer is not None))
-        return ptx
+        return SimpleNamespace(interface=SimpleNamespace(module=ptx))
 
     monkeypatch.setattr(programs, "load_program", load)
     monkeypatch.setattr(programs, "_KEPT_CHARACTERS", 10)
@@ -122,15 +122,15 @@ def test_a_text_is_decoded_once_for_each_kernel_and_each_way(decoded):
     kept = programs.Programs()
     for _ in range(2):
         for entry, follow in (("a", False), ("b", False), ("a", True)):
-            assert kept.load("ptx", entry, follow_undefined=follow) == "ptx"
+            assert kept.load("ptx", entry, follow_undefined=follow).interface.module == "ptx"
     assert decoded == [("ptx", "a", False), ("ptx", "b", False), ("ptx", "a", True)]
 
 
-def test_what_was_not_used_for_longest_goes_first(decoded):
+def test_all_are_forgotten_where_they_are_too_many(decoded):
     kept = programs.Programs()
-    for text in ("first", "other", "first", "third", "first", "other"):
+    for text in ("first", "other", "first", "third", "third", "first"):
         kept.load(text, "k", follow_undefined=False)
-    assert [text for text, _, _ in decoded] == ["first", "other", "third", "other"]
+    assert [text for text, _, _ in decoded] == ["first", "other", "third", "first"]
 
 
 def test_a_text_that_is_longer_than_all_that_is_kept_is_still_loaded(decoded):

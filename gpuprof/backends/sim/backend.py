@@ -58,6 +58,7 @@ from gpuprof.executor import (
     Buffer,
     FaultKind,
     GlobalMemory,
+    Kept,
     KernelFault,
     LaunchResult,
     Observer,
@@ -90,8 +91,6 @@ _MOST_SLICE_STEPS = 2e10
 _ORDER = "Its blocks signal each other, and only the whole grid shows whether they do so in order."
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
-#: What decides all that executing a case finds: with it, the machine code.
-_Executable = tuple[ConfiguredCase, tuple[bytes, ...]]
 #: What a smaller size is found to be, whose grid is run whole; None where no size is affordable.
 Verify = Callable[[], Findings | None]
 #: The part of the machine's available memory that problems may take.
@@ -117,7 +116,7 @@ class SimBackend(Backend):
         self._references: References | None = None
         self._decoded = Programs()
         self._links = Links()
-        self._found: dict[_Executable, Findings] = {}
+        self._found: Kept[Findings] = Kept(_KEPT_FINDINGS)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -151,14 +150,10 @@ class SimBackend(Backend):
             CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
                 and is too large for that.
         """
+        # With the case, its machine code decides all that executing it finds.
         key = case, tuple(function.cubin for function in compiled.values())
-        if key in self._found:
-            return self._found[key]
         with unchecked(case.kernel, compiled):
-            findings = self._found[key] = self._execute_first(case, compiled)
-        if len(self._found) > _KEPT_FINDINGS:
-            del self._found[next(iter(self._found))]
-        return findings
+            return self._found.of(key, partial(self._execute_first, case, compiled))
 
     def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         try:

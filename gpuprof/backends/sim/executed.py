@@ -15,6 +15,7 @@ from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
     Definedness,
+    Kept,
     KernelFault,
     LaunchResult,
     Openness,
@@ -279,27 +280,18 @@ def remarks_of(launched: Sequence[Program], device: Device) -> tuple[str, ...]:
 #: Characters of PTX whose programs are kept: all of a ladder. A program takes some forty times that memory.
 _KEPT_CHARACTERS = 4 << 20
 
-_Key = tuple[str, str, bool, bool]
-
 
 class Programs:
-    """The programs used last."""
+    """Programs, kept from one case to the next."""
 
     def __init__(self) -> None:
-        self._programs: dict[_Key, Program] = {}
-        self._characters = 0
+        self._kept: Kept[Program] = Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
 
     def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
         """Return the program of one kernel of a PTX text; see `load_program`."""
-        key = ptx, entry, follow_undefined, with_slice
-        program = self._programs.pop(key, None)
-        if program is None:
+
+        def load() -> Program:
             observer = Definedness() if follow_undefined else None
-            program = load_program(ptx, entry, observer=observer, with_slice=with_slice)
-            self._characters += len(ptx)
-        self._programs[key] = program  # at the end: what comes first was not used for longest
-        while self._characters > _KEPT_CHARACTERS and len(self._programs) > 1:
-            oldest = next(iter(self._programs))
-            del self._programs[oldest]
-            self._characters -= len(oldest[0])
-        return program
+            return load_program(ptx, entry, observer=observer, with_slice=with_slice)
+
+        return self._kept.of((ptx, entry, follow_undefined, with_slice), load)

@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -12,7 +13,7 @@ from typing import ClassVar
 
 from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.errors import BackendUnavailable
-from gpuprof.executor import LaunchResult, Program
+from gpuprof.executor import Kept, LaunchResult, Program
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts
 from gpuprof.machine_code.linking import Link, link
@@ -21,8 +22,8 @@ from gpuprof.machine_code.weighing import Executed, Weights, weigh
 from gpuprof.results import Counter
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
-#: Bytes of machine code whose links and listings are kept: all of a ladder's.
-_KEPT_BYTES = 16 << 20
+#: Bytes of machine code whose listings are kept, and instructions whose links are: all of a ladder's.
+_KEPT_BYTES, _KEPT_INSTRUCTIONS = 16 << 20, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,8 @@ class Links:
     """Links of machine code and programs, kept from one case to the next: both are the same at every size."""
 
     def __init__(self) -> None:
-        self._links: dict[tuple[bytes, str], Link | NoLink] = {}
+        self._links: Kept[Link | NoLink] = Kept(_KEPT_INSTRUCTIONS, _instructions)
         self._listings = Listings()
-        self._bytes = 0
 
     def expect(self, cubin: bytes) -> None:
         """Be told, from any thread, of machine code that is likely to be linked."""
@@ -62,13 +62,7 @@ class Links:
             ran = f"sm_{program.interface.architecture}"
             return NoLink(f"the executor runs PTX of {ran}, and the machine code is of {function.arch}")
         key = function.cubin, function.entry
-        if key not in self._links:
-            if self._bytes > _KEPT_BYTES:
-                self._links.clear()
-                self._bytes = 0
-            self._links[key] = _link(function, program, self._listings)
-            self._bytes += len(function.cubin)
-        return self._links[key]
+        return self._links.of(key, partial(_link, function, program, self._listings))
 
 
 class Listings:
@@ -108,6 +102,10 @@ class Listings:
                 cubin = self._expected.get_nowait()
                 if cubin not in self._known:
                     yield cubin
+
+
+def _instructions(one: Link | NoLink) -> int:
+    return 0 if isinstance(one, NoLink) else sum(len(block.instructions) for block in one.code.blocks)
 
 
 def _link(function: CompiledKernel, program: Program, listings: Listings) -> Link | NoLink:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.verification import compare_output, verification_of, worst
-from gpuprof.executor import Buffer
+from gpuprof.executor import Buffer, Kept
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -29,7 +29,7 @@ class References:
         self.inputs = inputs
         self._whole: dict[str, Expected] | None = None
         #: Those of some elements, by output and elements: kernels of one tile shape are sampled alike.
-        self._some: dict[tuple[str, bytes], Expected] = {}
+        self._some: Kept[Expected | None] = Kept(_KEPT_ELEMENTS, lambda one: len(one.values) if one else 0)
 
     def verify(self, buffers: Mapping[str, Buffer], *, whole: bool) -> Verification:
         """Compare every output.
@@ -99,11 +99,4 @@ class References:
 
     def _expected_at(self, output: str, indices: NDArray[np.intp]) -> Expected | None:
         key = output, blake2b(indices.tobytes()).digest()
-        known = self._some.get(key)
-        if known is None:
-            known = self.problem.reference_at(self.inputs, output, indices)
-            if known is not None:
-                self._some[key] = known
-                while sum(len(one.values) for one in self._some.values()) > _KEPT_ELEMENTS:
-                    del self._some[next(iter(self._some))]
-        return known
+        return self._some.of(key, lambda: self.problem.reference_at(self.inputs, output, indices))

@@ -21,6 +21,9 @@ class Kept(Generic[T]):
         self._limit, self._weigh, self._weight = limit, weigh, 0
         self._known: dict[object, T] = {}
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._known
+
     def of(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made under a key, or make it now."""
         if key not in self._known:
