@@ -11,7 +11,8 @@ ladder and those that they come from, docs/data/model-errors.csv has nine of ten
 import math
 from collections.abc import Mapping
 
-from gpuprof.analysis import counts, numbers
+from gpuprof.analysis import numbers
+from gpuprof.analysis.why import stalls
 from gpuprof.results import Measurement, Model
 
 #: What a modelled time goes into, by the name of the reason: in short, and what it is.
@@ -79,11 +80,8 @@ def reasons_text(reasons: Mapping[str, float], most: int = 3) -> str:
 
 def stalled(case: Measurement) -> Mapping[str, float]:
     """What Nsight Compute saw of a modelled time's reasons, as shares of all cycles of resident warps."""
-    spent = {name: counts.value(case, name) or 0.0 for name in case.counters if name.startswith("stall_")}
-    whole = sum(spent.values())
-    if not whole:
-        return {}
+    spent = dict(stalls(case))
     return {
-        reason: sum(spent.get(f"stall_{name}", 0.0) for name in names) / whole
-        for reason, names in _STALLS.items()
+        reason: sum(spent.get(f"stall_{name}", 0.0) for name in names) / 100
+        for reason, names in (_STALLS if spent else {}).items()
     }
