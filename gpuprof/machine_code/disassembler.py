@@ -3,20 +3,17 @@
 """Run nvdisasm, NVIDIA's disassembler: the package's, else the one on the path or of an installed toolkit."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from gpuprof.errors import BackendUnavailable
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
+from gpuprof.toolchain.assembling import installed, packaged
 
 _PACKAGE = "nvidia-cuda-nvdisasm"
-_TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
-_DEFAULT_TOOLKIT = "/usr/local/cuda"
 _FIX = f"Install it with: pip install {_PACKAGE}"
 _TIMEOUT_S = 120.0
 
@@ -28,18 +25,11 @@ def find_nvdisasm() -> Path:
     Raises:
         BackendUnavailable: It is nowhere.
     """
-    try:
-        for file in distribution(_PACKAGE).files or ():
-            path = Path(str(file.locate()))
-            if path.stem == "nvdisasm" and os.access(path, os.X_OK):
-                return path
-    except PackageNotFoundError:
-        pass
-    toolkits = [os.environ[name] for name in _TOOLKITS if name in os.environ]
-    places = [os.environ.get("PATH", ""), *(f"{toolkit}/bin" for toolkit in (*toolkits, _DEFAULT_TOOLKIT))]
-    if found := shutil.which("nvdisasm", path=os.pathsep.join(places)):
-        return Path(found)
-    raise BackendUnavailable("Instructions are not counted: the disassembler nvdisasm is missing.", fix=_FIX)
+    found = [*packaged("nvdisasm", _PACKAGE), *installed("nvdisasm")]
+    if not found:
+        what = "Instructions are not counted: the disassembler nvdisasm is missing."
+        raise BackendUnavailable(what, fix=_FIX)
+    return found[0]
 
 
 def disassemble_together(cubins: Sequence[bytes]) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -130,23 +131,31 @@ def target_in(ptx: str, arch: str) -> str:
     return f"{architecture_of(arch)}{letter}"
 
 
+def packaged(name: str, package: str) -> list[Path]:
+    """A program of NVIDIA's where its package has it."""
+    with suppress(PackageNotFoundError):
+        files = distribution(package).files or ()
+        found = (Path(str(file.locate())) for file in files if file.name == name)
+        return [path for path in found if os.access(path, os.X_OK)]
+    return []
+
+
+def installed(name: str) -> list[Path]:
+    """A program of NVIDIA's wherever it is on the path, then in the toolkits that are installed."""
+    toolkits = [os.environ[name] for name in _TOOLKITS if name in os.environ]
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    places += [os.path.join(toolkit, "bin") for toolkit in (*toolkits, _DEFAULT_TOOLKIT)]
+    found = (shutil.which(name, path=place) for place in places if place)
+    return [Path(path) for path in found if path]
+
+
 @cache
 def found_ptxas() -> tuple[tuple[Path, tuple[int, int]], ...]:
     """Every ptxas of this machine with its release, the newest first."""
-    places = [Path(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place]
-    toolkits = [os.environ[name] for name in _TOOLKITS if name in os.environ]
-    places += [Path(toolkit, "bin") for toolkit in (*toolkits, _DEFAULT_TOOLKIT)]
-    try:
-        files = distribution(_PACKAGE).files or ()
-        places += [Path(str(file.locate())).parent for file in files if file.name == "ptxas"]
-    except PackageNotFoundError:
-        pass
     known: dict[tuple[int, int], Path] = {}
-    for place in places:
-        found = shutil.which("ptxas", path=str(place))
-        release = _release_of(Path(found)) if found else None
-        if found and release:
-            known.setdefault(release, Path(found))
+    for path in (*installed("ptxas"), *packaged("ptxas", _PACKAGE)):
+        if release := _release_of(path):
+            known.setdefault(release, path)
     return tuple((known[release], release) for release in sorted(known, reverse=True))
 
 

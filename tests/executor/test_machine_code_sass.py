@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machine code as nvdisasm prints it: its blocks, the PTX it was made of, and atomics of whole warps."""
 
+from importlib.metadata import PackageNotFoundError
+
 import numpy as np
 import pytest
 from executor_harness import compile_both
@@ -14,6 +16,7 @@ from gpuprof.machine_code import disassembler
 from gpuprof.machine_code.disassembler import disassemble
 from gpuprof.machine_code.linking import PtxText, link
 from gpuprof.machine_code.sass import read_machine_code
+from gpuprof.toolchain import assembling
 
 LISTING = """
 //--------------------- .text.other               --------------------------
@@ -80,10 +83,10 @@ def test_a_kernel_that_is_not_there_is_told():
 
 def test_a_missing_disassembler_is_named_with_the_package_that_brings_it(monkeypatch):
     def absent(name):
-        raise disassembler.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(disassembler, "distribution", absent)
-    monkeypatch.setattr(disassembler.shutil, "which", lambda name, path: None)
+    monkeypatch.setattr(assembling, "distribution", absent)
+    monkeypatch.setattr(assembling.shutil, "which", lambda name, path: None)
     disassembler.find_nvdisasm.cache_clear()
     try:
         with pytest.raises(BackendUnavailable, match="nvdisasm is missing") as caught:
