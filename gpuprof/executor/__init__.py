@@ -83,7 +83,7 @@ from gpuprof.executor.program.flow import reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
 from gpuprof.executor.program.ptx import callers, source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
-from gpuprof.executor.steps.launch_state import TooMuchWork
+from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork
 from gpuprof.executor.totals import CountedTotals
 
 __all__ = [
@@ -110,6 +110,7 @@ __all__ = [
     "Program",
     "Sample",
     "SharedByte",
+    "SliceRun",
     "Stored",
     "TensorDescriptor",
     "TooMuchWork",

@@ -388,9 +388,7 @@ class _Decoder:
         """Decode every block of the kernel."""
         coder = self.coder
         blocks = [self._block(block) for block in self.flow]
-        # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
-        cluster = prod(self.function.limits.get("reqnctapercluster", ()))
-        if self.with_slice and cluster == 1 and can_be_followed(self.flow):
+        if self.with_slice and can_be_followed(self.flow):
             self._slice(blocks)
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].back_edges = {loop.header: self._back_edge(loop) for loop in loops}

@@ -135,7 +135,7 @@ def launch(
     multiprocessors: int = _MULTIPROCESSORS,
     observers: Sequence[Observer] = (),
     watched_loops: Iterable[int] = (),
-    slice_steps: float | None = None,
+    sliced: SliceRun | None = None,
     merged_atomics: Collection[int] = (),
     order: Order | None = None,
 ) -> LaunchResult:
@@ -157,8 +157,8 @@ def launch(
         multiprocessors: Of the card, for kernels that ask.
         observers: Who is told of what threads do to memory, and listeners of what orders them.
         watched_loops: Basic blocks of `program.listing.loops`, whose iterations are to be counted.
-        slice_steps: Run the control slice alone, of a program that has one, in at most so many steps of
-            single lanes: it counts the same, and moves no value that decides nothing.
+        sliced: Run the control slice alone, of a program that has one: it counts the same, and moves no value
+            that decides nothing. Launches that follow each other share one.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
             code.
         order: In which other order warps and blocks run; told whether they came to their end. Reading shared
@@ -180,10 +180,11 @@ def launch(
     template.merged_atomics = merged_atomics
     template.loops = {number: program.listing.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
-    sliced = None
-    if slice_steps is not None:
-        sliced, instruction_budget = SliceRun(slice_steps), _NO_BUDGET
-        observers = [*observers, ValuelessElements({buffer.address for buffer in memory.writable})]
+    if sliced is not None:
+        instruction_budget = _NO_BUDGET
+        if sliced.valueless is None:
+            sliced.valueless = ValuelessElements({buffer.address for buffer in memory.writable})
+        observers = [*observers, sliced.valueless]
     run = _Run(template, sample, instruction_budget, observers, sliced=sliced, order=order)
     if order is not None:
         run.interleaved(order)
@@ -393,6 +394,10 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         least=any(result.least for result in results),
         steps=sum(result.steps for result in results),
         openness=max(result.openness for result in results),
+        stored={
+            name: sum((result.stored.get(name, Stored()) for result in results), Stored())
+            for name in dict.fromkeys(name for result in results for name in result.stored)
+        },
     )
 
 

@@ -14,6 +14,7 @@ from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
     KernelFault,
+    SliceRun,
     TooMuchWork,
     ValueNeeded,
     launch,
@@ -84,6 +85,7 @@ CASES = {
         (40, 1, 1),
         3,
     ),
+    "cluster": (SOURCES["cluster"], [floats(15 * 8 * 64), nothing(15 * 64)], (), (15, 1, 1), 1),
     "copy engine": (
         SOURCES["copy engine"],
         [floats(5 * 64), zeros(5), np.zeros(64, np.float32)],
@@ -114,7 +116,7 @@ class Case:
 
     def sliced(self, slice_steps=1e9):
         """Run its control slice alone."""
-        return self.run(slice_steps=slice_steps)
+        return self.run(sliced=SliceRun(slice_steps))
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -224,14 +226,8 @@ def test_what_inputs_decide_is_followed():
     assert result.counters["branch_divergent_warps"] > 0
 
 
-@pytest.mark.parametrize(
-    ("limits", "statement"),
-    [("__cluster_dims__(2, 1, 1)", ""), ("", "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);")],
-    ids=["clusters of several blocks", "textures"],
-)
-def test_what_is_not_followed_has_no_control_slice(limits, statement):
-    text = 'extern "C" __global__ void {} k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
-    plain = compile_cuda(text.format("", ""))
-    assert load_program(plain, "k", with_slice=True).deciding is not None
-    ptx = compile_cuda(text.format(limits, statement))
-    assert load_program(ptx, "k", with_slice=True).deciding is None
+def test_textures_have_no_control_slice():
+    text = 'extern "C" __global__ void k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
+    read = "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);"
+    found = [load_program(compile_cuda(text.format(each)), "k", with_slice=True) for each in ("", read)]
+    assert [program.deciding is None for program in found] == [False, True]

@@ -240,3 +240,27 @@ extern "C" __global__ void k(const float *in, float *packed, unsigned *come, flo
     }
     out[b * 64 + t] = sum;
 }
+
+//:: cluster
+//: # Blocks of a cluster leave their sums in each other's shared memory, and the first of them adds them up.
+extern "C" __global__ void __cluster_dims__(3, 1, 1) k(const float *in, float *out) {
+    __shared__ float sums[3][64];
+    __shared__ int rows[3];
+    const int t = threadIdx.x, b = blockIdx.x;
+    unsigned rank, theirs, told;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    const int mine = 3 + b % 4;
+    float sum = 0;
+    for (int i = 0; i < mine; ++i)
+        sum += in[(b * 8 + i) * 64 + t];
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(theirs) : "r"((unsigned)__cvta_generic_to_shared(&sums[rank][t])));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(told) : "r"((unsigned)__cvta_generic_to_shared(&rows[rank])));
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(theirs), "f"(sum) : "memory");
+    if (t == 0)
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(told), "r"(mine) : "memory");
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+    if (rank == 0)
+        for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < rows[i]; ++j)
+                out[(b / 3 * 3 + i) * 64 + t] = sums[i][t] + j;
+}

@@ -98,8 +98,24 @@ def test_a_fault_names_the_function_of_its_launch(tmp_path):
     assert "partial" in case.reason
 
 
-def test_whole_grids_are_run_or_none(tmp_path):
-    case = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), "65536", blocks=4)
+def test_launches_too_large_to_run_whole_are_counted_here_and_verified_smaller(tmp_path):
+    file = write_kernel_file(tmp_path, "two_pass_sum")
+    case, whole = measured_file(file, "65536", blocks=4), measured_file(file, "65536", blocks=0)
+    assert case.outcome == "ok", case.reason
+    assert any("verified at" in remark and "launches depend" in remark for remark in case.remarks)
+    assert value(case, "global_load_sectors") == value(whole, "global_load_sectors")
+    wrong = measured_file(
+        write_kernel_file(tmp_path, "two_pass_sum", old="sum += in", new="sum -= in"), "65536", blocks=4
+    )
+    assert wrong.outcome == "incorrect"
+    assert wrong.reason.startswith("At size ")
+
+
+def test_launches_whose_numbers_decide_are_run_whole_or_not_at_all(tmp_path):
+    deciding = write_kernel_file(
+        tmp_path, "two_pass_sum", old="if (threadIdx.x == 0)", new="if (threadIdx.x == 0 && !(in[0] > 1e30))"
+    )
+    case = measured_file(deciding, "65536", blocks=4)
     assert case.outcome == "skipped"
     assert "launches depend on each other" in case.reason
 

@@ -42,6 +42,7 @@ from gpuprof.backends.sim.told_faults import told
 from gpuprof.backends.sim.waiting import (
     DEAR,
     DEPENDS,
+    FOLLOWS,
     NotConclusive,
     at_smaller_size,
     cards_like,
@@ -65,6 +66,7 @@ from gpuprof.executor import (
     Order,
     Program,
     Sample,
+    SliceRun,
     TooMuchWork,
     ValueNeeded,
     Witness,
@@ -160,16 +162,21 @@ class SimBackend(Backend):
             samples = self.samples(case)
             sampled = any(sample is not None for sample in samples)
             if sampled and len(case.launches) > 1:
-                raise CaseSkipped(
-                    "Its launches depend on each other, so that the executor would have to run whole grids.",
-                    fix=RUN_WHOLE,
-                )
-            if sampled and self._sums_are_dear(case, compiled, samples[0]):
-                with suppress(NotConclusive):
-                    return self._run_in_slices(case, compiled, samples[0])
+                try:
+                    return self._run_in_slices(case, compiled, samples, FOLLOWS)
+                except NotConclusive:
+                    why = "Its launches depend on each other: the executor would have to run whole grids."
+                    raise CaseSkipped(why, fix=RUN_WHOLE) from None
+            if sampled and self._sums_are_dear(case, compiled, samples):
+                for blocks in (samples, [None]):
+                    with suppress(NotConclusive):
+                        return self._run_in_slices(case, compiled, blocks, DEAR)
             return self._run(case, compiled, samples)
         except SampleFallsShort as short:
             if short.expected_instructions <= _AFFORDABLE_INSTRUCTIONS:
+                if self._sums_are_dear(case, compiled, [None]):
+                    with suppress(NotConclusive):
+                        return self._run_in_slices(case, compiled, [None], DEAR)
                 return self._run(case, compiled, [None])
             skipped: CaseSkipped = short
         except BlocksBuildOnEachOther as blocked:
@@ -177,30 +184,31 @@ class SimBackend(Backend):
                 return self._run(case, compiled, [None] * len(case.launches))
             skipped = blocked
         try:
-            return self._run_in_slices(case, compiled)
+            return self._run_in_slices(case, compiled, [None] * len(case.launches), DEPENDS)
         except NotConclusive as why:
             if why.instructions is None or why.instructions > _AFFORDABLE_INSTRUCTIONS:
                 raise skipped from None
             return self._run(case, compiled, [None])
 
-    def _sums_are_dear(self, case: ConfiguredCase, compiled: Functions, sample: Sample | None) -> bool:
-        """Whether the sums of a one-launch case's sample take many times what counting them does."""
-        assert sample is not None
-        operations = case.problem.flops * sample.count / sample.total
+    def _sums_are_dear(
+        self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None]
+    ) -> bool:
+        """Whether the sums of a case, or of samples of it, take many times what counting them does."""
+        share = max(sample.count / sample.total if sample else 1.0 for sample in samples)
+        operations = case.problem.flops * share
         return are_dear(operations, (one.sums for one in self.programs(case, compiled).values()))
 
     def _run_in_slices(
-        self, case: ConfiguredCase, compiled: Functions, sample: Sample | None = None
+        self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None], why: str
     ) -> Findings:
-        """Count a case, or a sample of it, without its values; verify those at a smaller size of its kind.
+        """Count a case, or samples of it, without its values; verify those at a smaller size of its kind.
 
         Raises:
             NotConclusive: Values must be computed, of the whole grid where there is no sample.
         """
-        why = DEPENDS if sample is None else DEAR
         with self._verifying_smaller(case, compiled, why) as verify:
-            counted = self._count_slice(case, compiled, sample)
-            for spec, missing in never_written(case.problem, counted.buffers) if sample is None else ():
+            counted = self._count_slices(case, compiled, samples)
+            for spec, missing in () if any(samples) else never_written(case.problem, counted.buffers):
                 return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
             verified = verify()
         if verified is None or verified.verification is None:
@@ -238,7 +246,8 @@ class SimBackend(Backend):
                 compiled = compile_kernel(smaller, self._ptx_arch)
             try:
                 # One card is enough to see whether a second launch is as right as the first.
-                found = backend._run(smaller, compiled, [None], once=len(seen) > 1)
+                whole = [None] * len(smaller.launches)
+                found = backend._run(smaller, compiled, whole, once=len(seen) > 1)
                 found = at_smaller_size(found, smaller.problem, why)
             except ExplainedFailure as failure:
                 raise ExplainedFailure(
@@ -256,44 +265,43 @@ class SimBackend(Backend):
             backend._decoded, backend._links = self._decoded, self._links
         return backends
 
-    def _count_slice(
-        self, case: ConfiguredCase, compiled: Functions, sample: Sample | None = None
+    def _count_slices(
+        self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None]
     ) -> ExecutedCase:
-        """Run the control slice of a case's one launch, or of a sample of it, and tell what it stores to.
+        """Run the control slices of a case's launches, or of samples of them, and tell what they store to.
 
         Raises:
-            NotConclusive: It is not the only launch, does what no slice has, depends on the values that it
-                computes, or takes too long; or the sample does not stand for the grid.
+            NotConclusive: One does what no slice has, depends on values that they compute, or takes too long;
+                or the samples do not stand for the grids.
         """
-        if len(case.launches) > 1:
+        bound = bound_launches(self.device, case, compiled)
+        programs = self.programs(case, compiled, with_slice=True)
+        if any(program.deciding is None for program in programs.values()):
             raise NotConclusive
-        (one,) = case.launches
-        (given,) = bound_launches(self.device, case, compiled)
-        program = self.programs(case, compiled, with_slice=True)[one.entry]
-        if program.deciding is None:
-            raise NotConclusive
-        link = self._links.of(compiled[one.entry], program)
-        check_room(case, [program])
+        links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in case.launches]
+        check_room(case, programs.values())
         memory, buffers = device_memory(case, self.references_of(case.problem).inputs, None)
         watch, observers = watching(self.device, case, compiled)
+        sliced = SliceRun(_MOST_SLICE_STEPS)
         try:
-            result = run_launch(
-                *(self.device, program, one, given, memory, buffers),
-                blocks=sample or "all",
-                watched_loops=link.watched_loops,
-                merged_atomics=link.merged_atomics,
-                slice_steps=_MOST_SLICE_STEPS,
-                observers=observers,
-            )
+            results = [
+                run_launch(
+                    *(self.device, programs[one.entry], one, given, memory, buffers),
+                    blocks=sample or "all",
+                    watched_loops=link.watched_loops,
+                    merged_atomics=link.merged_atomics,
+                    sliced=sliced,
+                    observers=observers,
+                )
+                for one, given, sample, link in zip(case.launches, bound, samples, links, strict=True)
+            ]
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
         except KernelFault as fault:
             raise self._failure(fault, case, memory) from fault
-        if sample is not None and not stands_for_grid(case.problem, buffers, result):
+        if any(samples) and not stands_for_grid(case.problem, buffers, combined(results)):
             raise NotConclusive
-        return executed_case(
-            self.device, case, compiled, {one.entry: program}, [link], [result], buffers, watch
-        )
+        return executed_case(self.device, case, compiled, programs, links, results, buffers, watch)
 
     def _run(
         self,
@@ -339,9 +347,9 @@ class SimBackend(Backend):
         """
         try:
             samples = self.samples(case)
-            if samples[0] and self._sums_are_dear(case, compiled, samples[0]):
+            if any(samples) and self._sums_are_dear(case, compiled, samples):
                 with suppress(NotConclusive):
-                    return self._count_slice(case, compiled, samples[0])
+                    return self._count_slices(case, compiled, samples)
             found = self._execute(case, compiled, samples)
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if found.caveat and quick:
@@ -349,7 +357,7 @@ class SimBackend(Backend):
             return found
         except BlocksBuildOnEachOther as blocked:
             try:
-                return self._count_slice(case, compiled)
+                return self._count_slices(case, compiled, [None] * len(case.launches))
             except NotConclusive:
                 raise blocked from None
 

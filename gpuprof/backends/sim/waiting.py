@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Cases too large to be run with their values: of blocks that build on each other, or of dear sums.
+"""Cases too large to be run with their values: of blocks or launches that build on others, or of dear sums.
 
 The grid, or a sample of it, runs its control slice alone, which counts it and tells what is stored to. What
 its values are worth shows at a smaller size of the same kind, which runs whole.
@@ -30,6 +30,7 @@ _MOST_INSTRUCTIONS = 1.5e8
 _FEW_MULTIPROCESSORS = 7
 #: Why values are computed and verified at a smaller size.
 DEPENDS = "as its blocks depend on each other"
+FOLLOWS = "as its launches depend on each other"
 DEAR = "as tensor cores' sums take long to compute"
 _VERIFIED_SMALLER = "Counted at this size, verified at {}, {}"
 
@@ -75,10 +76,14 @@ def never_written(
 
 
 def stands_for_grid(problem: Problem, buffers: Mapping[str, Buffer], result: LaunchResult) -> bool:
-    """Whether the blocks of a sample store what their part of the grid stores, by themselves."""
+    """Whether the blocks of samples store what their part of the grids stores, by themselves.
+
+    What they store nothing to, a launch that ran whole must have written.
+    """
+    others = [spec.name for spec in problem.outputs if spec.name not in result.stored]
     return (
         not result.counters["global_atomic_requests"]
-        and all(spec.name in result.stored for spec in problem.outputs)
+        and all(buffers[name].written_mask().all() for name in others)
         and not any(mistaken_shares(problem, buffers, result.stored))
     )
 

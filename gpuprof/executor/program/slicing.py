@@ -35,9 +35,8 @@ _CONSTANT = frozenset({"param", "const"})
 _CARRIED = frozenset({"addc", "subc", "madc"})
 #: Of `cp.async`, what copies nothing.
 _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
-#: What is not followed: textures and surfaces, whose accesses are in no trace, and what goes by way of other
-#: blocks of a cluster.
-_NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "mapa", "getctarank", "multimem"})
+#: What is not followed: textures, surfaces, and memory of several cards.
+_NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "multimem"})
 #: Integer additions that only move an address on.
 _ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
 
@@ -191,7 +190,7 @@ class _Slicer:
 
 
 class _Places:
-    """Where the plain accesses of one basic block to shared memory lie: a base and a distance from it."""
+    """Where plain accesses of one basic block to a block's own shared memory lie: a base and a distance."""
 
     def __init__(self, block: BasicBlock) -> None:
         self._found: dict[int, tuple[Operand, int, int]] = {}
@@ -208,7 +207,8 @@ class _Places:
             return operand, 0, offset
 
         for place, item in enumerate(block.body):
-            if item.guard is None and item.opcode[0] in ("ld", "st") and "shared" in item.opcode:
+            own = "shared" in item.opcode and "cluster" not in item.opcode
+            if own and item.guard is None and item.opcode[0] in ("ld", "st"):
                 memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
                 if memory is not None and not isinstance(memory.base, Imm):
                     self._found[place] = origin(memory.base, memory.offset)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.global_accesses import Observer
 
 
 class Frames:
@@ -78,9 +79,13 @@ class TooMuchWork(Exception):
 
 @dataclass
 class SliceRun:
-    """A launch of control slices, and how many steps of single lanes it may still take."""
+    """Launches of control slices: how many steps of single lanes they may still take together.
+
+    `valueless` watches the memory that they share for reads of what they left without a value.
+    """
 
     left: float
+    valueless: Observer | None = None
 
     def spend(self, steps: int) -> None:
         """Take steps.

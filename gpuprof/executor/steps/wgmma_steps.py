@@ -166,17 +166,26 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         batch.tally.add(site, "requests", mask.warp_count)
         descriptors = [operand.descriptor(batch) for operand in in_shared]
 
-        def examined() -> tuple[ChunkPattern, list[NDArray[np.int64]]]:
+        def examined() -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
             addresses = [
                 each.addresses(batch, mask, bits) for each, bits in zip(in_shared, descriptors, strict=True)
             ]
-            chunks = [each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)]
+            return [
+                each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)
+            ], addresses
+
+        def read_by_warps() -> tuple[ChunkPattern, list[NDArray[np.int64]]]:
+            chunks, addresses = examined()
             return _pattern(batch, mask, chunks), addresses
 
-        pattern, addresses = batch.memo.products[site].of(descriptors, mask, examined)
-        batch.products.read(pattern, item.line)
-        if batch.events.address_only:
+        if batch.events.address_only:  # whether they lie in shared memory is all that is to be seen
+            key = site, *(_distinct(bits, mask) for bits in descriptors)
+            if key not in batch.memo.inside:
+                examined()
+                batch.memo.inside.add(key)
             return
+        pattern, addresses = batch.memo.products[site].of(descriptors, mask, read_by_warps)
+        batch.products.read(pattern, item.line)
         second = of_b.matrix(batch, mask, addresses[-1])
         first = of_a.matrix(batch, mask, addresses[0])
         shape = (batch.blocks, batch.warps)
@@ -276,6 +285,12 @@ class _Operand:
                 address, np.broadcast_to(chosen, (len(address), *chosen.shape[1:])), 2
             )
         return address - self._start
+
+
+def _distinct(bits: Lanes, mask: Mask) -> bytes:
+    """Return the different descriptors of warps that take part."""
+    used, of_warps = np.broadcast_arrays(mask.lanes.any(axis=2), np.asarray(bits)[..., 0])
+    return np.unique(of_warps[used]).tobytes()
 
 
 def _first_byte(batch: Batch) -> NDArray[np.int64]:
