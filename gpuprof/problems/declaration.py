@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read an operation's declaration from TOML: `operation.toml`, or the same tables in a kernel's header."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
@@ -24,7 +24,7 @@ from gpuprof.operation import (
     Work,
 )
 from gpuprof.problems.coded import CODED
-from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL, RUN_TYPES, integer_range
+from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL, RESULT, RUN_TYPES, integer_range
 from gpuprof.problems.formulas import ExpressionError, Language, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
@@ -81,7 +81,7 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
         scalars=scalars,
         options={key: _read_option(table) for key, table in reader.named_sections("options")},
         inputs=_read_inputs(reader.section("inputs", {}), arrays, dimensions),
-        work=_read_work(reader.section("work"), (*dimensions, *scalars)),
+        work=_read_work(reader.section("work", {}), (*dimensions, *scalars), arrays),
         checks={},
         references=tuple(_read_reference(each, arrays, scalars) for each in reader.sections("references")),
         help=reader.take("help", str, ""),
@@ -211,7 +211,9 @@ def _read_inputs(
     return inputs
 
 
-def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
+def _read_work(reader: TableReader, names: tuple[str, ...], arrays: Mapping[str, ArrayDeclaration]) -> Work:
+    moved = [f"{_bytes_of(array)}{' * 2' * (array.role == 'inout')}" for array in arrays.values()]
+    reader.fix = f'[work]\nbytes = "{" + ".join(moved)}"'  # what to write where it is missing
     rate = reader.choice("rate", get_args(Rate), "bytes")
     work = Work(
         flops=reader.formula("flops", "0"),
@@ -224,6 +226,14 @@ def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
         raise reader.error("flops", "is 0, and the operation rated by it")
     reader.finish()
     return work
+
+
+def _bytes_of(array: ArrayDeclaration) -> str:
+    """How many bytes an array has, as a formula."""
+    extents = [text if text.isalnum() else f"({text})" for text in array.shape]
+    element = ELEMENT_TYPES.get(array.dtype)
+    of_run = "result_bytes" if array.dtype == RESULT else "real_bytes"
+    return " * ".join([*extents, str(element.nbytes) if element else of_run])
 
 
 def _read_ceiling_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:

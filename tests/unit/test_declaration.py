@@ -188,6 +188,19 @@ def test_faulty_declaration_is_refused_by_field(read, old, new, complaint):
         read((old, new))
 
 
+def test_work_that_is_missing_is_proposed_from_the_arrays(read):
+    with pytest.raises(HeaderError) as caught:
+        read(
+            ("[work]", ""),
+            ('flops = "2 * rows * columns + n"', ""),
+            ('rate = "flops"', ""),
+            ('bytes = "real_bytes * rows * columns"', ""),
+        )
+    assert "lacks work.bytes" in caught.value.what
+    proposed = "rows * (columns + 1) * real_bytes + rows * columns * 8 * 2 + 1 * 4"
+    assert caught.value.fix == f'Write under [work]:\nbytes = "{proposed}"'
+
+
 def test_operation_without_an_output_has_nothing_to_check(read):
     with pytest.raises(HeaderError, match="arrays have nothing to check: none is out or inout"):
         read(('role = "inout"', 'role = "in"'), ('role = "out"', 'role = "in"'))
