@@ -51,6 +51,22 @@ BODY
     } else
         ((float4 *)out)[t] = NUMBERS;
 
+//:: lanes meet without the rest of their warp
+//: thread = 5
+    if (t < 16) {
+        WRITE; «¦proxy();» __syncwarp(0xffff);
+        if (t == 5) { store(out, tile, 256); commit(); READ(); }
+    } else
+        ((float4 *)out)[t] = NUMBERS;
+
+//:: the lane that stores fences for those that it has met
+//: thread = 5
+    if (t < 16) {
+        WRITE; __syncwarp(0xffff);
+        if (t == 5) { «¦proxy();» store(out, tile, 256); commit(); READ(); }
+    } else
+        ((float4 *)out)[t] = NUMBERS;
+
 //:: writers arrive at an mbarrier for which the thread that stores waits
 //: thread = 32
     SET_UP;

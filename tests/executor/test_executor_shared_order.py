@@ -175,8 +175,9 @@ def expected(rounds):
     return sum(i + other for i in range(rounds))
 
 
-def test_a_loop_is_judged_for_a_few_rounds_only(judged):
-    source = cuda(ROUNDS)
+@pytest.mark.parametrize("before", ["", "__syncwarp(lane < 16 ? 0xffff : 0xffff0000);"])
+def test_a_loop_is_judged_for_a_few_rounds_only(judged, before):
+    source = cuda(ROUNDS.replace("arrive_sink", f"{before} arrive_sink"))
     (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(100, -1), block=(64, 1, 1))
     np.testing.assert_array_equal(out.array(), expected(100))
     after_100 = judged["entries"]

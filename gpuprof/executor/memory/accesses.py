@@ -29,6 +29,7 @@ class Access(Enum):
     COPY = "start of an asynchronous copy"
     LANDED = "end of an asynchronous copy"
     SYNCWARP = "syncwarp"
+    SYNCLANES = "syncwarp of some lanes"
     MBARRIER = "operation on an mbarrier"
     RELEASE = "arrival at an mbarrier"
     ACQUIRE = "successful wait for an mbarrier"

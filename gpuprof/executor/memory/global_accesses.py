@@ -29,8 +29,6 @@ class Manner(Enum):
     #: A plain load whose value only guarded stores may take (`program.guesses`).
     IDLE_READ = "reads for what it may store"
     WRITE = "writes"
-    #: A plain store of the value that another thread has stored without order.
-    REPEATED = "writes the same to"
     STRONG_READ = "makes a volatile or atomic read of"
     #: An explicit `ld.relaxed`: unlike a volatile load it lets nobody rely on what came before the store.
     RELAXED_READ = "reads as relaxed"
@@ -51,21 +49,19 @@ RELAXED_READS = (Manner.RELAXED_READ, Manner.NEAR_RELAXED_READ)
 STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, *NEAR_READS)
 STRONG = (Manner.GUESS, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
 
-#: What each manner may not meet without order: with threads of any block, and of other blocks.
+#: What each manner may not meet without order: with threads of any block, and of other blocks. Two plain
+#: stores may, where they store the same.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
     **dict.fromkeys(
-        (Manner.READ, Manner.IDLE_READ), ((Manner.REPEATED, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ())
+        (Manner.READ, Manner.IDLE_READ), ((Manner.WRITE, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ())
     ),
-    Manner.GUESS: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
-    Manner.WRITE: ((Manner.READ, *STRONG), ()),
-    Manner.STRONG_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
-    Manner.RELAXED_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
-    **dict.fromkeys(NEAR_READS, ((Manner.REPEATED,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE))),
-    Manner.STRONG_WRITE: ((Manner.READ, Manner.IDLE_READ, Manner.REPEATED), (*NEAR_READS, Manner.NEAR_WRITE)),
-    Manner.NEAR_WRITE: (
-        (Manner.READ, Manner.IDLE_READ, Manner.REPEATED),
-        STRONG,
+    Manner.WRITE: ((Manner.READ, Manner.IDLE_READ, *STRONG), ()),
+    **dict.fromkeys(
+        (Manner.GUESS, Manner.STRONG_READ, Manner.RELAXED_READ), ((Manner.WRITE,), (Manner.NEAR_WRITE,))
     ),
+    **dict.fromkeys(NEAR_READS, ((Manner.WRITE,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE))),
+    Manner.STRONG_WRITE: ((Manner.READ, Manner.IDLE_READ, Manner.WRITE), (*NEAR_READS, Manner.NEAR_WRITE)),
+    Manner.NEAR_WRITE: ((Manner.READ, Manner.IDLE_READ, Manner.WRITE), STRONG),
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
-from gpuprof.executor.lanes.meetings import LaneBits
+from gpuprof.executor.lanes.meetings import LaneBits, in_bits
 from gpuprof.executor.memory.accesses import ORDERING, Access, Listener, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
@@ -94,13 +94,9 @@ class ThreadOrder(Listener):
         if self._untouched:
             return
         now = self.timeline.advance()
-        shape = (self.blocks, self.warps, WARP)
-        whole = np.broadcast_to(whole, shape[:2])
-        alone = np.broadcast_to(mask.active_warps[..., 0], shape[:2]) & ~whole
         self.clocks.sync(whole, now)
-        if alone.any():
-            lanes = np.broadcast_to(mask.lanes, shape)
-            self.clocks.sync_lanes(lanes, np.broadcast_to(meets, shape), alone, now)
+        if (alone := mask.active_warps[..., 0] & ~whole).any():
+            self.clocks.sync_lanes(mask.lanes, meets, alone, now)
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""
@@ -108,8 +104,11 @@ class ThreadOrder(Listener):
             now = self.timeline.advance()
             self.knowledge.fence(np.broadcast_to(mask.lanes, self.knowledge.shape), now, near)
 
-    def ordered(self, stamps: Numbers, who: Numbers) -> Bools:
-        """Return whether what each stamp tells happened before what the thread beside it does now."""
+    def ordered(self, stamps: Numbers, who: Numbers, lanes: Numbers | None = None) -> Bools:
+        """Return whether what each stamp tells happened before what the thread beside it does now.
+
+        Of stamps of a warp, which `lanes` they stand for may be given, as bits.
+        """
         known, count = self.clocks.known, self.layout.blocks
         kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)
         # Warps, and threads, count through the cluster.
@@ -121,8 +120,15 @@ class ThreadOrder(Listener):
         settled = (earlier == who) & (kind == ONE)
         settled |= together & (kind <= OF_WARP) & (moment < known[row, warp, earlier_warp])
         if self.clocks.lanes is not None:
-            told = self.clocks.lanes[cluster, warp, thread % WARP, earlier_thread % WARP]
-            settled |= together & (warp == earlier_warp) & (kind == ONE) & (moment < told)
+            # Of a stamp of several lanes, all others must have met this one since.
+            named, inside = kind == ONE, thread % WARP
+            meant = np.int64(1) << earlier_thread % WARP
+            if lanes is not None:
+                meant, named = np.where(named, meant, lanes), kind <= OF_WARP
+            others = in_bits((meant & ~(np.int64(1) << inside)).astype(np.uint32)[:, None])
+            told = self.clocks.lanes[cluster if len(self.clocks.lanes) > 1 else 0, warp, inside]
+            met = np.where(others, told, moment[:, None] + 1).min(axis=1)
+            settled |= together & (warp == earlier_warp) & named & (moment < met)
         if (wide := together & (kind > OF_WARP) & (kind < OF_MANY)).any():
             of_block = known.reshape(*known.shape[:2], count, -1).min(axis=3)
             upto = of_block[row, warp, earlier_warp // (self.warps // count)]

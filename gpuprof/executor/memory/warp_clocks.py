@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.block_kinds import rows_of
 from gpuprof.executor.lanes.masks import WARP, Bools
-from gpuprof.executor.lanes.meetings import LaneBits, in_bits
+from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import (
     CLUSTER_PHASES,
@@ -35,7 +35,8 @@ class WarpClocks:
     the first. `released` is what arrivals at each phase handed on, of shape (blocks or 1, warps); `fences` is
     what each warp could rely on at its last fence, of either reach. Arrays are replaced and never changed.
 
-    Where lanes met without the rest of a warp, `lanes` is what lane j did, for lane i: (blocks, warps, i, j).
+    Where lanes met without the rest of a warp, `lanes` is what lane j did, for lane i: shape (blocks or 1,
+    warps, i, j).
     Where blocks order what they do through global memory, `held` are the sets of releases (see `releases`)
     that each warp has acquired, of shape (blocks, warps), and `handed` what arrivals handed on of these.
     """
@@ -55,11 +56,13 @@ class WarpClocks:
         """Return clocks of their own in the same state."""
         result = WarpClocks(0, self.blocks)
         result.known, result.released, result.fences = self.known, self.released.copy(), self.fences.copy()
+        result.lanes = self.lanes
         return result
 
     def take(self, rows: NDArray[np.intp]) -> None:
         """Go on with the clocks of some of the blocks."""
         self.known = rows_of(self.known, rows)
+        self.lanes = None if self.lanes is None else rows_of(self.lanes, rows)
         for table in (self.released, self.fences):
             table.update({phase: rows_of(times, rows) for phase, times in table.items()})
 
@@ -69,6 +72,8 @@ class WarpClocks:
         match access:
             case Access.SYNCWARP:
                 self.sync(warps, now)
+            case Access.SYNCLANES:
+                self.sync_lanes(signal.lanes, ballot(signal.lanes), warps, now)
             case Access.MEET:
                 self.meet(warps, now)
             case Access.RELEASE:
@@ -92,7 +97,10 @@ class WarpClocks:
 
     def sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
         """Lanes of the chosen warps meet those that their bits name."""
-        before = np.zeros((*lanes.shape, WARP), dtype=np.int64) if self.lanes is None else self.lanes
+        before = np.zeros((1, 1, WARP, WARP), dtype=np.int64) if self.lanes is None else self.lanes
+        shape = max(map(len, (before, lanes, meets, chosen))), self.known.shape[1], WARP
+        lanes, meets = np.broadcast_to(lanes, shape), np.broadcast_to(meets, shape)
+        chosen, before = np.broadcast_to(chosen, shape[:2]), np.broadcast_to(before, (*shape, WARP))
         view = before[chosen]
         own = np.arange(WARP)
         view[:, own, own] = now
@@ -109,7 +117,7 @@ class WarpClocks:
         limits = np.repeat(self.known[block % len(self.known), warps].max(axis=0)[:, None], WARP, axis=1)
         if self.lanes is not None:
             for warp in warps.tolist():
-                told = self.lanes[block, warp, lanes[warp]].max(axis=0)
+                told = self.lanes[block % len(self.lanes), warp, lanes[warp]].max(axis=0)
                 limits[warp] = np.maximum(limits[warp], told)
         limits[lanes] = now
         return limits
@@ -164,7 +172,7 @@ class WarpClocks:
 
     def parts(self) -> dict[str, Times]:
         """Return all of it, by title."""
-        parts = {"clock": self.known}
+        parts = {"clock": self.known} | ({} if self.lanes is None else {"lanes": self.lanes})
         for title, table in (("released", self.released), ("fences", self.fences)):
             parts |= {f"{title} {phase}": times for phase, times in sorted(table.items())}
         return parts
@@ -172,6 +180,9 @@ class WarpClocks:
     def renumber(self, happened: list[Times]) -> None:
         """Number the moments anew, given those of each warp that matter."""
         self.known = ranked(self.known, happened)
+        if self.lanes is not None:
+            by_warp = ranked(self.lanes.transpose(0, 2, 3, 1), happened)
+            self.lanes = np.ascontiguousarray(by_warp.transpose(0, 3, 1, 2))
         known = self.known.min(axis=1)
         self.released = _news(self.released, known, happened)
         self.fences = _news(self.fences, known[:, None], happened)

@@ -1,18 +1,19 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Who touched each element of a buffer as several threads may at once: by reads, or atomic operations.
+"""Who touched each element of a buffer in one manner: by loads, by stores, or by atomic operations.
 
 Two of those that are not ordered among themselves are remembered by name. More of them are folded into the
 second, which then stands for several threads of a warp, of a block, of a cluster, or of several of these.
 Where only some of these may be ordered, by releases or by barriers of some warps, all are also kept in full.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     OF_BLOCK,
@@ -31,28 +32,54 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 _KEPT = 1 << 20
 
 
-def unordered(held: Numbers, order: ThreadOrder, who: Numbers) -> NDArray[np.intp]:
-    """Return which of the stamps in `held` tell of another thread, not ordered before the one beside it."""
+def unordered(
+    held: Numbers, order: ThreadOrder, who: Numbers, lanes: Numbers | None = None
+) -> NDArray[np.intp]:
+    """Return which of the stamps in `held` tell of another thread, not ordered before the one beside it.
+
+    Of those of a warp, which `lanes` they stand for may be given, as bits.
+    """
     suspects = np.flatnonzero((held != 0) & ((held >> MOMENT_BITS) != who))
     if not suspects.size:
         return suspects
-    return suspects[~order.ordered(held[suspects], who[suspects])]
+    told = None if lanes is None else lanes[suspects]
+    return suspects[~order.ordered(held[suspects], who[suspects], told)]
+
+
+#: Tells of which of some places, given with the stamps of who was there, a meeting counts.
+Counts = Callable[[NDArray[np.intp], Numbers], Bools]
+
+
+class Met(NamedTuple):
+    """Which `row` of an instruction's accesses meets what a stamp tells.
+
+    That is done `again`, where others had done the same before without order.
+    """
+
+    row: int
+    stamp: int
+    again: bool
 
 
 class ConcurrentAccesses:
     """Stamps of the accesses of one sort to the elements of a buffer."""
 
     def __init__(self, elements: int) -> None:
-        self._first: Numbers = np.zeros(elements, dtype=np.int64)
+        self._elements = elements
+        self._first: Numbers | None = None
         self._second: Numbers | None = None
+        #: Of what stands for several threads of a warp there, the lanes.
+        self._lanes: Numbers | None = None
         self._all: list[tuple[Numbers, Numbers]] = []
         self._by_place = True
 
     def refine(self, times: int) -> None:
         """Divide every element in `times` smaller ones."""
-        self._first = np.repeat(self._first, times)
-        if self._second is not None:
-            self._second = np.repeat(self._second, times)
+        self._elements *= times
+        self._first, self._second, self._lanes = (
+            None if each is None else np.repeat(each, times)
+            for each in (self._first, self._second, self._lanes)
+        )
         parts = np.arange(times)
         self._all = [
             ((place[:, None] * times + parts).reshape(-1), np.repeat(stamps, times))
@@ -66,53 +93,42 @@ class ConcurrentAccesses:
         """Return accesses of other threads that are not ordered before those of `who` at `place`.
 
         Of many at one place two are told: twice which of the places, and the stamps of who else was there.
+        Of those that are only kept, all are.
         """
-        for stamps in (self._first, self._second):
+        for stamps, lanes in ((self._first, None), (self._second, self._lanes)):
             if stamps is not None:
                 held = stamps[place]
-                found = unordered(held, order, who)
+                found = unordered(held, order, who, None if lanes is None else lanes[place])
                 yield found, held[found]
+        if self._first is None and self._all:
+            yield self._among_all(order, place, who, np.arange(len(place)))
 
     def conflict(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        *,
-        elsewhere: bool = False,
-    ) -> tuple[int, int] | None:
+        self, order: ThreadOrder, place: Numbers, who: Numbers, counts: Counts | None = None
+    ) -> Met | None:
         """Return the first access of another thread that is not ordered before those of `who` at `place`.
 
-        If `elsewhere`, only threads of other blocks count.
-
-        Returns which of the places, and the stamp of who else was there; or None.
+        And `counts`, if that is given.
         """
-        for stamps in (self._first, self._second):
-            if stamps is None:
+        for again, (found, held) in enumerate(self.unordered(order, place, who)):
+            if not found.size:
                 continue
-            held = stamps[place]
-            found = unordered(held, order, who)
-            if elsewhere and found.size:
-                met = held[found]
-                apart = thread_of(met) // order.block_threads != who[found] // order.block_threads
-                found = found[apart | (kind_of(met) >= OF_CLUSTER)]
-            if found.size:
-                many = kind_of(held[found]) >= order.apart_from
-                if many.any():
-                    rows, held = self.among_all(order, place, who, found[many])
-                    if rows.size:
-                        return int(rows[0]), int(held[0])
-                    found = found[~many]
-            if found.size:
-                return int(found[0]), int(held[found[0]])
+            many = kind_of(held) >= order.apart_from
+            told = [(found[~many], held[~many])]
+            if many.any():
+                told.insert(0, self._among_all(order, place, who, found[many]))
+            for rows, stamps in told:
+                counting = np.arange(len(rows)) if counts is None else np.flatnonzero(counts(rows, stamps))
+                if counting.size:
+                    return Met(int(rows[counting[0]]), int(stamps[counting[0]]), again > 0)
         return None
 
     def keep(self, place: Numbers, stamps: Numbers) -> None:
-        """Remember accesses in full, for `among_all` alone."""
+        """Remember accesses in full, for `unordered` alone."""
         self._all.append((place, stamps))
         self._by_place = False
 
-    def among_all(
+    def _among_all(
         self, order: ThreadOrder, place: Numbers, who: Numbers, asked: NDArray[np.intp]
     ) -> tuple[NDArray[np.intp], Numbers]:
         """Return each of the accesses kept in full that is not ordered before one of `asked`, and which."""
@@ -141,8 +157,10 @@ class ConcurrentAccesses:
             self._all, self._by_place = [(places, stamps)], True
         return self._all[0]
 
-    def add(self, order: ThreadOrder, place: Numbers, stamps: Numbers) -> None:
-        """Remember accesses of one instruction: several of them may be at one place."""
+    def add(self, order: ThreadOrder, place: Numbers, stamps: Numbers) -> bool:
+        """Remember accesses of one instruction; return whether several of them may be at one place."""
+        if self._first is None:
+            self._first = np.zeros(self._elements, dtype=np.int64)
         who = thread_of(stamps)
         held = self._first[place]
         joins = np.zeros(len(place), dtype=np.bool_)
@@ -150,19 +168,23 @@ class ConcurrentAccesses:
         taken = ~joins
         self._first[place[taken]] = stamps[taken]
         # Of those that took one place together, the last one has it.
-        joins |= taken & (self._first[place] != stamps)
+        lost = taken & (self._first[place] != stamps)
+        joins |= lost
         if joins.any():
-            if self._second is None:
-                self._second = np.zeros_like(self._first)
-            self._join(self._second, order, place[joins], stamps[joins])
+            if self._second is None or self._lanes is None:
+                self._second, self._lanes = np.zeros_like(self._first), np.zeros_like(self._first)
+            self._join(self._second, self._lanes, order, place[joins], stamps[joins])
+        return bool(lost.any())
 
-    def _join(self, second: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers) -> None:
+    def _join(
+        self, second: Numbers, lanes: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers
+    ) -> None:
         by_place = np.argsort(place, kind="stable")
         place, stamps = place[by_place], stamps[by_place]
         who = thread_of(stamps)
-        held = second[place]
+        held, before = second[place], lanes[place]
         stays = np.zeros(len(place), dtype=np.bool_)
-        stays[unordered(held, order, who)] = True
+        stays[unordered(held, order, who, before)] = True
         wider = np.where(stays, _widened(held, who, order), ONE)
         begins = np.ones(len(place), dtype=np.bool_)
         begins[1:] = place[1:] != place[:-1]
@@ -173,6 +195,8 @@ class ConcurrentAccesses:
         widest = np.maximum.reduceat(wider, start)
         last = np.append(start[1:], len(place)) - 1
         second[place[last]] = with_kind(stamps[last], widest)
+        together = np.where(stays, before, 0) | np.int64(1) << who % WARP
+        lanes[place[last]] = np.bitwise_or.reduceat(together, start)
         many = np.repeat(widest >= order.apart_from, last - start + 1)
         if many.any():
             self._by_place = False
@@ -180,6 +204,16 @@ class ConcurrentAccesses:
             self._all.append((place[many], stamps[many]))
             if old.any():
                 self._all.append((place[old], held[old]))
+
+
+def of_other_blocks(order: ThreadOrder, who: Numbers) -> Counts:
+    """Return what tells whether stamps tell of threads of other blocks than those of `who`."""
+
+    def apart(rows: NDArray[np.intp], stamps: Numbers) -> Bools:
+        different = thread_of(stamps) // order.block_threads != who[rows] // order.block_threads
+        return np.asarray(different | (kind_of(stamps) >= OF_CLUSTER))
+
+    return apart
 
 
 def _widened(stamps: Numbers, who: Numbers, order: ThreadOrder) -> Numbers:

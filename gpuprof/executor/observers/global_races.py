@@ -47,11 +47,11 @@ from gpuprof.executor.memory.moments import (
 from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
-from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, of_other_blocks
 from gpuprof.executor.observers.lane_stores import LaneStores
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
-_OTHER_VALUE = " with another value"
+_OTHER_VALUE, _THE_SAME = " with another value", "writes the same to"
 
 
 class IdleReads:
@@ -142,10 +142,9 @@ class Shadow(Observer):
         self.variables: dict[int, AcquiredPlace] = {}
         #: Bytes of an element of the arrays below: the smallest access so far.
         self._granule = 0
-        self._writers: Numbers | None = None
         #: Whether strong stores changed it, other than by atomic operations.
         self._stored = False
-        #: By their manner and, of strong ones, the bytes of an element.
+        #: By their manner and, of strong ones, the bytes of an element: plain stores first.
         self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
         self._lane_stores: LaneStores | None = None
 
@@ -193,7 +192,7 @@ class Shadow(Observer):
             ):
                 del self.variables[where]
             one.moment = one.order.timeline.moment(one.line)
-            self._write(one, values, self.buffer.view(one.size))
+            self._write(one, values)
             return
         self._stored = True
         self._signal(one, reads=False, writes=True)
@@ -263,97 +262,49 @@ class Shadow(Observer):
 
     def _judge_blocks(self, one: MemoryOperation) -> None:
         """Listener atomic operations whose scope is the block: two blocks may not share a place."""
-        start = one.place * one.size
-        by_place = np.argsort(start, kind="stable")
-        ordered, blocks = start[by_place], one.who[by_place] // one.order.block_threads
-        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & (blocks[1:] != blocks[:-1]))
-        if found.size:
-            first, second = by_place[found[0]], by_place[found[0] + 1]
-            stamp, granule = int(one.who[first]) << MOMENT_BITS | one.moment, int(start[second])
-            self._report(one, granule // self._granule, one.who[second], stamp, other=one.manner)
+        first, second = _together(one.place)
+        blocks = one.who // one.order.block_threads
+        for hit in np.flatnonzero(blocks[first] != blocks[second])[:1]:
+            stamp = int(one.who[first[hit]]) << MOMENT_BITS | one.moment
+            granule = int(one.place[second[hit]]) * one.size // self._granule
+            self._report(one, granule, one.who[second[hit]], stamp, one.manner)
 
-    def _write(self, one: MemoryOperation, values: Lanes, content: Lanes) -> None:
-        """Listener plain stores over `content`, which is still as it was before."""
+    def _write(self, one: MemoryOperation, values: Lanes) -> None:
+        """Listener plain stores over what is still as it was before."""
         order = one.order
         granules, owners = self._granules(one)
-        stamps = owners << MOMENT_BITS | one.moment
         parts = self._parts(one, values)
-        if self._writers is None:
-            self._writers = np.zeros(self._elements(), dtype=np.int64)
-        writers = self._writers
-        repeats = np.zeros(len(granules), dtype=np.bool_)
-        held = writers[granules]
-        if held.any():
-            before = content.view(np.uint8).reshape(-1, self._granule)
-            met = unordered(held, order, owners)
-            if met.size:
-                differ = (before[granules[met]] != parts[met]).any(axis=1)
-                if differ.any():
-                    hit = int(met[differ.argmax()])
-                    self._report(one, granules[hit], owners[hit], int(held[hit]), _OTHER_VALUE)
-                repeats[met] = True
-            repeated = self._others.get((Manner.REPEATED, 0))
-            if repeated is not None:
-                # Stores that change what several threads stored before.
-                changing = np.flatnonzero((before[granules] != parts).any(axis=1))
-                found = repeated.conflict(order, granules[changing], owners[changing])
-                if found is not None:
-                    hit = int(changing[found[0]])
-                    self._report(one, granules[hit], owners[hit], found[1], _OTHER_VALUE)
-        self._meet(one, granules, owners)
-        self._meet_idle(one, granules, owners)
-        stores = np.flatnonzero(~repeats)
-        writers[granules[stores]] = stamps[stores]
-        lost = stores[writers[granules[stores]] != stamps[stores]]
-        if lost.size:
-            self._judge_collisions(one, granules, owners, parts)
-            repeats[lost] = True
-        if repeats.any():
-            self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats])
 
-    def _meet_idle(self, one: MemoryOperation, granules: Numbers, owners: Numbers) -> None:
-        """Stores meet loads that may have been for nothing: each of them, for some of their threads."""
-        idle = self._others.get((Manner.IDLE_READ, 0))
-        if idle is None:
-            return
-        rows, stamps = idle.among_all(one.order, granules, owners, np.arange(len(granules)))
-        lines = one.order.timeline.lines
-        for row, stamp in zip(rows.tolist(), stamps.tolist(), strict=True):
-            race = self._race(one, granules[row], owners[row], stamp, other=Manner.READ)
-            self.races.idle.found(lines[moment_of(stamp)], thread_of(stamp), race)
+        def changes(rows: NDArray[np.intp], _: Numbers) -> Bools:
+            before = self.buffer.view(one.size).view(np.uint8).reshape(-1, self._granule)
+            return np.asarray((before[granules[rows]] != parts[rows]).any(axis=1))
+
+        stores = self._accesses(Manner.WRITE)
+        if (hit := stores.conflict(order, granules, owners, changes)) is not None:
+            self._report(one, granules[hit.row], owners[hit.row], hit.stamp, text=_OTHER_VALUE)
+        self._meet(one, granules, owners)
+        if stores.add(order, granules, owners << MOMENT_BITS | one.moment):
+            self._judge_collisions(one, granules, owners, parts)
 
     def _judge_collisions(
         self, one: MemoryOperation, granules: Numbers, owners: Numbers, parts: NDArray[np.uint8]
     ) -> None:
         """Several lanes store to one place in one instruction: which value stays is undefined."""
-        by_place = np.argsort(granules, kind="stable")
-        ordered = granules[by_place]
-        differ = (parts[by_place[1:]] != parts[by_place[:-1]]).any(axis=1)
-        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & differ)
-        if found.size:
-            first, second = by_place[found[0]], by_place[found[0] + 1]
-            stamp = int(owners[first]) << MOMENT_BITS | one.moment
-            self._report(one, granules[second], owners[second], stamp, _OTHER_VALUE)
+        first, second = _together(granules)
+        for hit in np.flatnonzero((parts[first] != parts[second]).any(axis=1))[:1]:
+            stamp = int(owners[first[hit]]) << MOMENT_BITS | one.moment
+            self._report(one, granules[second[hit]], owners[second[hit]], stamp, text=_OTHER_VALUE)
 
     def _touch(self, one: MemoryOperation) -> None:
         """Judge and remember accesses that may happen together with others of their kind."""
         width = one.size // one.parts if one.manner in STRONG else 0
         granules, owners = self._granules(one)
-        if self._writers is not None:
-            held = self._writers[granules]
-            found = unordered(held, one.order, owners)
-            if found.size and one.manner is Manner.IDLE_READ:
-                for hit in found.tolist():
-                    race = self._race(one, granules[hit], owners[hit], int(held[hit]))
-                    self.races.idle.found(one.line, int(owners[hit]), race)
-            elif found.size:
-                hit = int(found[0])
-                self._report(one, granules[hit], owners[hit], int(held[hit]))
         self._meet(one, granules, owners, width)
+        accesses, stamps = self._accesses(one.manner, width), owners << MOMENT_BITS | one.moment
         if one.manner is Manner.IDLE_READ:
-            self._accesses(one.manner).keep(granules, owners << MOMENT_BITS | one.moment)
-            return
-        self._accesses(one.manner, width).add(one.order, granules, owners << MOMENT_BITS | one.moment)
+            accesses.keep(granules, stamps)
+        else:
+            accesses.add(one.order, granules, stamps)
 
     def _accesses(self, manner: Manner, width: int = 0) -> ConcurrentAccesses:
         if (manner, width) not in self._others:
@@ -369,12 +320,32 @@ class Shadow(Observer):
                 self._note(one, granules, owners, other, accesses)
             if not (apart or other in everywhere or other in elsewhere):
                 continue
-            only_elsewhere = other in elsewhere and not apart
-            hit = accesses.conflict(one.order, granules, owners, elsewhere=only_elsewhere)
-            if hit is not None:
-                which, stamp = hit
+            if Manner.IDLE_READ in (one.manner, other):
+                self._meet_idle(one, granules, owners, other, accesses)
+                continue
+            counts = None if apart or other in everywhere else of_other_blocks(one.order, owners)
+            if (met := accesses.conflict(one.order, granules, owners, counts)) is not None:
                 sizes = (width, other_width) if apart else (0, 0)
-                self._report(one, granules[which], owners[which], stamp, other=other, sizes=sizes)
+                did = _THE_SAME if met.again and other is Manner.WRITE else other.value
+                self._report(one, granules[met.row], owners[met.row], met.stamp, other, did, sizes=sizes)
+
+    def _meet_idle(
+        self,
+        one: MemoryOperation,
+        granules: Numbers,
+        owners: Numbers,
+        other: Manner,
+        accesses: ConcurrentAccesses,
+    ) -> None:
+        """Loads that may have been for nothing meet stores: each of them, for some of their threads."""
+        lines, idle = one.order.timeline.lines, other is Manner.IDLE_READ
+        for rows, stamps in accesses.unordered(one.order, granules, owners):
+            for row, stamp in zip(rows.tolist(), stamps.tolist(), strict=True):
+                race = self._race(one, granules[row], owners[row], stamp, Manner.READ if idle else other)
+                line, thread = one.line, int(owners[row])
+                if idle:
+                    line, thread = lines[moment_of(stamp)], thread_of(stamp)
+                self.races.idle.found(line, thread, race)
 
     def _note(
         self,
@@ -406,12 +377,9 @@ class Shadow(Observer):
 
     def _note_together(self, one: MemoryOperation) -> None:
         """Note strong stores of several warps to one place, in one instruction."""
-        start, who = one.place * one.size, one.who
-        by_place = np.lexsort((who, start))
-        found = np.flatnonzero(start[by_place[1:]] == start[by_place[:-1]])
-        first, second = by_place[found], by_place[found + 1]
-        stamps = who[first] << MOMENT_BITS | one.moment
-        self._tell_of_meeting(one, who[second], stamps, start[second], one.manner, reads=False)
+        first, second = _together(one.place)
+        stamps, start = one.who[first] << MOMENT_BITS | one.moment, one.place[second] * one.size
+        self._tell_of_meeting(one, one.who[second], stamps, start, one.manner, reads=False)
 
     def _tell_of_meeting(
         self,
@@ -427,10 +395,8 @@ class Shadow(Observer):
         does = one.manner.value, other.value
         self.races.meetings.add(one.order.timeline, one.moment, who, stamps, places, does, reads=reads)
 
-    def _report(
-        self, one: MemoryOperation, granule: int, who: int, stamp: int, *more: Any, **how: Any
-    ) -> None:
-        self.races.report(self._race(one, granule, who, stamp, *more, **how))
+    def _report(self, *met: Any, **how: Any) -> None:
+        self.races.report(self._race(*met, **how))
 
     def _race(
         self,
@@ -438,21 +404,22 @@ class Shadow(Observer):
         granule: int,
         who: int,
         stamp: int,
-        text: str = "",
         other: Manner = Manner.WRITE,
+        did: str = "",
+        text: str = "",
         sizes: tuple[int, int] = (0, 0),
     ) -> KernelFault:
         where, address = self.buffer.place(int(granule) * self._granule)
         lines, earlier = one.order.timeline.lines, thread_of(stamp)
         (thread, block), (other_thread, other_block) = map(self.races.named, (int(who), earlier))
         met = f"thread {other_thread}" if earlier != who else "another thread"
-        line = lines[moment_of(stamp)]
+        line, did = lines[moment_of(stamp)], did or other.value
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
-        detail = f"{one.manner.value} {where}{ours}, which {met} of block {other_block} {other.value}{theirs}"
+        detail = f"{one.manner.value} {where}{ours}, which {met} of block {other_block} {did}{theirs}"
         found: SharedByte | None = None
         if self.buffer.address == 0:
-            did, reads = "written" if other.writes else "read", not one.manner.writes
-            found = SharedByte(address, 0, line, did, reads, other_block != block)
+            left, reads = "written" if other.writes else "read", not one.manner.writes
+            found = SharedByte(address, 0, line, left, reads, other_block != block)
         return KernelFault(
             FaultKind.SHARED_RACE if found else FaultKind.GLOBAL_RACE,
             f"{detail} in line {line}{text}, and nothing orders them",
@@ -473,10 +440,9 @@ class Shadow(Observer):
         size = one.size
         if not self._granule:
             self._granule = size
+            self._accesses(Manner.WRITE)  # is met first
         elif size < self._granule:
             times, self._granule = self._granule // size, size
-            if self._writers is not None:
-                self._writers = np.repeat(self._writers, times)
             for accesses in self._others.values():
                 accesses.refine(times)
             if self._lane_stores is not None:
@@ -485,3 +451,10 @@ class Shadow(Observer):
         if each == 1:
             return one.place, one.who
         return (one.place[:, None] * each + np.arange(each)).reshape(-1), np.repeat(one.who, each)
+
+
+def _together(place: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return, of accesses of one instruction, each that is at the place of another, and the next there."""
+    by_place = np.argsort(place, kind="stable")
+    found = np.flatnonzero(place[by_place[1:]] == place[by_place[:-1]])
+    return by_place[found], by_place[found + 1]

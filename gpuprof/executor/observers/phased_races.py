@@ -392,16 +392,21 @@ class PhasedInterval(Interval):
         rest, row = np.divmod(different, rows)
         written, fenced = (self._sets[number] for number in np.divmod(rest, count))
         lanes = np.broadcast_to(signal.lanes, (rows, *signal.lanes.shape[1:]))[row]
-        # Who is behind the write: those for whom it is settled, its own thread, or warp.
+        # Who is behind the write: those for whom it is settled, its own thread, or warp, and who met it.
         known = np.broadcast_to(clock, (rows, *clock.shape[1:]))[row]
         settled = (written[:, None] >> MOMENT_SHIFT <= known).all(axis=2)
         several, writer = (written != 0).sum(axis=1, keepdims=True) > 1, lane_of(written)
         own = np.take_along_axis(lanes, (writer[..., None] - 1) % WARP, axis=2)[..., 0] & (writer != 0)
         own = np.where(writer == SEVERAL, lanes.any(axis=2), own)
-        behind = lanes.any(axis=2) & (settled | several | own)
+        met = np.zeros_like(own)
+        if (told := self._clocks.lanes) is not None:
+            told = np.where(lanes[..., None], told[row if len(told) > 1 else 0], 0).max(axis=2)
+            since = np.take_along_axis(told, (writer[..., None] - 1) % WARP, axis=2)[..., 0]
+            met = (writer != 0) & (written >> MOMENT_SHIFT <= since)
+        behind = lanes.any(axis=2) & (settled | several | own | met)
         # One thread that fences does so for itself alone, as does one that is behind nothing but itself.
         number = np.where(lanes.sum(axis=2) == 1, lanes.argmax(axis=2) + 1, SEVERAL)
-        number = np.where(settled | several | (writer == SEVERAL), number, writer)
+        number = np.where(settled | several | met | (writer == SEVERAL), number, writer)
         again = behind & (fenced != 0) & (lane_of(fenced) != number)
         fenced = np.where(behind & (fenced == 0), stamped(self._now, 0, number), fenced)
         fenced = np.where(again, fenced - lane_of(fenced) + SEVERAL, fenced)
@@ -417,6 +422,7 @@ class PhasedInterval(Interval):
         lanes = lane_of(stamps[own])[which]
         done = ((stamps != 0) & settled).any(axis=1)[which]
         fenced = done | (lanes == SEVERAL) | (lanes == touch.lanes[:, None])
+        fenced |= (lanes != 0) & self._met_by(touch, stamps[own][which])
         if hit := first_hit((line != 0) & ~fenced):
             did = f", which line {int(line[hit]) - 1} wrote, and no fence.proxy.async lies between"
             self.found(FaultKind.PROXY, touch, hit, text + did)

@@ -150,6 +150,10 @@ class RaceDetector(Listener):
         """As a listener."""
         if whole.any():
             self.record(Access.SYNCWARP, self._signals.of(whole[..., None], (0, 0)), 0)
+        if self._interval.HEARS_SIGNALS and (rest := np.asarray(mask.lanes & ~whole[..., None])).any():
+            rest, meets = np.broadcast_arrays(rest, meets)
+            for group in np.unique(meets[rest]):
+                self.record(Access.SYNCLANES, self._signals.of(rest & (meets == group), (0, 0)), 0)
 
     def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
         """Report where the value that a lane is about to store is overwritten by another lane."""
@@ -369,6 +373,7 @@ class Interval:
         stamps = np.where(settled, 0, stamps)
         lanes = lane_of(stamps[own])[which]
         apart = (lanes != 0) & ((lanes != touch.lanes[:, None]) | touch.merged)
+        apart &= ~self._met_by(touch, stamps[own][which])
         hit = apart | ((stamps != 0).sum(axis=1)[which] > (lanes != 0))
         if only is not None:
             chosen = only
@@ -382,6 +387,23 @@ class Interval:
         met = stamps[which[found]]
         met[touch.warp[found[0]]] *= apart[found]
         return found, met
+
+    def _met_by(self, touch: Touch, stamps: Stamps) -> Bools:
+        """Return what lanes of its warp did whom a touch's lanes have met since.
+
+        Of several lanes it is not kept which: who has met any of its warp since is taken to have met them.
+        """
+        if (lanes := self._clocks.lanes) is None:
+            return np.zeros((1, 1), dtype=np.bool_)
+        told = lanes[touch.block if len(lanes) > 1 else 0, touch.warp]
+        if touch.merged:
+            told = np.where(np.eye(WARP, dtype=np.bool_), np.iinfo(np.int64).max, told).min(axis=1)
+        else:
+            told = told[np.arange(len(told)), touch.lane]
+        which = lane_of(stamps)
+        since = np.take_along_axis(told, (which - 1) % WARP, axis=1)
+        since = np.where(which == SEVERAL, told.max(axis=1, keepdims=True), since)
+        return np.asarray(stamps >> MOMENT_SHIFT <= since)
 
     def mark(self, touch: Touch, name: str) -> None:
         """Add threads to those who touched each granule, in the table of that name."""

@@ -35,6 +35,24 @@ __device__ void release(int *one) {
     «¦__syncwarp();»
     c[t] = b[t ^ 1]; // meets
 
+//:: what lanes of a warp read, and only some meet
+//: grid = 1
+//: block = 32
+    if (t < 8)
+        c[t] = b[0]; // meets
+    __syncwarp(t < «4¦8» ? 0x«0f¦ff» : t < «8¦0» ? 0xf0 : 0xffffff00);
+    if (t == 0)
+        b[0] = 1; // meets
+
+//:: what lanes of a warp store alike, and only some meet
+//: grid = 1
+//: block = 32
+    if (t < 8)
+        b[0] = 5; // meets
+    __syncwarp(t < «4¦8» ? 0x«0f¦ff» : t < «8¦0» ? 0xf0 : 0xffffff00);
+    if (t == 0)
+        c[0] = b[0]; // meets
+
 //:: what several warps read, and one barrier is of some
 //: grid = 1
 //: block = 128

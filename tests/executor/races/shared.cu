@@ -94,6 +94,23 @@ BODY
     __syncwarp(1u << lane | 1u << (lane ^ 2));
     out[t] = tile[t ^ «4¦3»]; // meets
 
+//:: half of a warp, beside an mbarrier
+    __shared__ unsigned long long arrived;
+    if (t == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at(&arrived)) : "memory");
+    tile[t] = t; // meets
+    __syncwarp(lane < 16 ? 0xffff : 0xffff0000);
+    out[t] = tile[t ^ «16¦15»]; // meets
+
+//:: what half of a warp has read, beside an mbarrier
+    __shared__ unsigned long long arrived;
+    if (t == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at(&arrived)) : "memory");
+    out[t] = tile[t & 112]; // meets
+    «¦__syncwarp(lane < 16 ? 0xffff : 0xffff0000);»
+    if (t % 16 == 1)
+        tile[t & 112] = t; // meets
+
 //:: two branches that meet
     if (lane % 2) {
         tile[t] = 1; // meets
