@@ -56,7 +56,7 @@ Each room uses only those named before it: `faults`; `lanes` (masks, types and t
 copy engine and the units of textures, and what reads directives of PTX.
 """
 
-from gpuprof.executor.decode import Program, leads_to, load_program
+from gpuprof.executor.decode import Program, flow_of, load_program
 from gpuprof.executor.definedness.following import Definedness
 from gpuprof.executor.faults import (
     FaultKind,
@@ -79,9 +79,9 @@ from gpuprof.executor.memory.texture_objects import bind_texels
 from gpuprof.executor.observers.open_meetings import AccessPair
 from gpuprof.executor.observers.store_trace import ValueNeeded
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
-from gpuprof.executor.program.flow import reached
+from gpuprof.executor.program.flow import leads_to, reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
-from gpuprof.executor.program.ptx import callers, source_name
+from gpuprof.executor.program.source_places import callers, source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork
 from gpuprof.executor.totals import CountedTotals
@@ -123,6 +123,7 @@ __all__ = [
     "choose_blocks",
     "combined",
     "encode_tensor_map",
+    "flow_of",
     "launch",
     "leads_to",
     "load_program",

@@ -20,13 +20,11 @@ from gpuprof.executor.program.calls import CallGraph, inline_calls
 from gpuprof.executor.program.contraction import contract_products
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import (
-    EXIT_BLOCK,
     BasicBlock,
     End,
     basic_blocks,
     first_reads,
     is_cluster_wait,
-    reached,
     read_before_written,
     reads_and_writes,
 )
@@ -39,7 +37,7 @@ from gpuprof.executor.program.loops import (
     waiting_loops,
 )
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
-from gpuprof.executor.program.ptx import Function, Instruction, Mem, Module, Reg, Special, Variable, parse
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
 from gpuprof.executor.program.slicing import (
@@ -292,25 +290,6 @@ def flow_of(program: Program) -> list[BasicBlock]:
     """Return a kernel's basic blocks as its text has them, numbered as those that run."""
     module = _module(program.interface.module)
     return _flow(inline_calls(module.functions[program.interface.entry], module))
-
-
-def leads_to(program: Program, line: int, other: int) -> bool:
-    """Tell whether a thread may access memory in one line and then in another, with no barrier between."""
-    flow = flow_of(program)
-    lines = [
-        [item.line for item in block.body if any(isinstance(operand, Mem) for operand in item.operands)]
-        for block in flow
-    ]
-    held = [number for number, own in enumerate(lines) if line in own]
-    if any(other in lines[number][lines[number].index(line) :] for number in held):
-        return True
-
-    def onward(number: int) -> set[int]:
-        stops = flow[number].end in (End.BARRIER, End.CLUSTER_WAIT)
-        return set() if stops else {*flow[number].successors} - {EXIT_BLOCK}
-
-    behind = reached(set().union(*map(onward, held)), onward)
-    return any(other in lines[number] for number in behind)
 
 
 def _flow(function: Function) -> list[BasicBlock]:

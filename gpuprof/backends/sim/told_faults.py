@@ -14,6 +14,7 @@ from gpuprof.executor import (
     Program,
     SharedByte,
     callers,
+    flow_of,
     leads_to,
     source_name,
 )
@@ -88,8 +89,9 @@ def _missing(program: Program, found: SharedByte, before: int, fault: KernelFaul
     if before != line:
         first, last = sorted((before, line))
         # That warps ran in some order does not say where: only in a loop does the first line run next.
-        again = leads_to(program, last, first)
-        if again and (before > line or not leads_to(program, first, last)):
+        flow = flow_of(program)
+        again = leads_to(flow, last, first)
+        if again and (before > line or not leads_to(flow, first, last)):
             return f"{did}{barrier} missing behind line {last}, before line {first} runs next"
         return f"{did}{barrier} missing between lines {first} and {last}"
     if not found.reads and found.did != "read":

@@ -24,7 +24,8 @@ from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BY
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
 from gpuprof.executor.program.loops import loops_of, waiting_loops
 from gpuprof.executor.program.origins import Origins, origins_of, pointers_of
-from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym, call_line
+from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym
+from gpuprof.executor.program.source_places import call_line
 from gpuprof.executor.steps.batch import Batch, existing_lanes
 
 #: Block, warp and lane in a batch.

@@ -435,3 +435,21 @@ def reached(starts: Iterable[T], step: Callable[[T], Iterable[T]]) -> set[T]:
             found.add(one)
             left += step(one)
     return found
+
+
+def leads_to(flow: Sequence[BasicBlock], line: int, other: int) -> bool:
+    """Tell whether a thread may access memory in one line and then in another, with no barrier between."""
+    lines = [
+        [item.line for item in block.body if any(isinstance(operand, Mem) for operand in item.operands)]
+        for block in flow
+    ]
+    held = [number for number, own in enumerate(lines) if line in own]
+    if any(other in lines[number][lines[number].index(line) :] for number in held):
+        return True
+
+    def onward(number: int) -> set[int]:
+        stops = flow[number].end in (End.BARRIER, End.CLUSTER_WAIT)
+        return set() if stops else {*flow[number].successors} - {EXIT_BLOCK}
+
+    behind = reached(set().union(*map(onward, held)), onward)
+    return any(other in lines[number] for number in behind)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.program.source_places import LOCATION, places_of
 from gpuprof.ptx_directives import launch_limits, target_of_ptx
 
 
@@ -186,8 +187,6 @@ _VARIABLE = re.compile(
     r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
     re.DOTALL,
 )
-_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+(.*)")
-_INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
 _REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
 _GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
 _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
@@ -233,20 +232,6 @@ def parse(text: str) -> Module:
     return module
 
 
-def source_name(symbol: str) -> str:
-    """Return a variable's name in the source: of a mangled one, which ends with it, the last part."""
-    lengths, place = re.compile(r"\d+"), 0
-    if of_function := re.match("_ZZN?", symbol):  # a name of its function may hold what looks like a length
-        place = of_function.end()
-        while length := lengths.match(symbol, place):
-            place = length.end() + int(length[0])
-    for length in lengths.finditer(symbol if symbol.startswith("_Z") else "", place):
-        end = length.end() + int(length[0])
-        if re.fullmatch(r"E?(_\d+)?", symbol[end:]) and end <= len(symbol):
-            return symbol[length.end() : end]
-    return symbol
-
-
 def _matching_brace(text: str, position: int) -> int:
     depth = 1
     for found in re.finditer(r"[{}]", text[position:]):
@@ -290,44 +275,6 @@ def _function_header(text: str) -> Function:
     return Function(name, _variables(params), _variables(returns), limits=limits)
 
 
-def call_line(text: str, entry: str, ptx_line: int) -> int:
-    """Return the line of a kernel's file that calls what a line of a PTX text is inlined from; 0 if none."""
-    for line in reversed(text.splitlines()[: ptx_line - 1]):
-        if found := _LOC.match(line.strip()):
-            return next(iter(_calls(found, _own_file(text, entry))), 0)
-    return 0
-
-
-def callers(text: str, entry: str, line: int) -> list[int]:
-    """Return the lines of a kernel's file where it calls the function that a line of the file stands in.
-
-    A text says so of what is inlined; none where the line stands in the kernel itself too.
-    """
-    own = _own_file(text, entry)
-    start = _start(text, entry)
-    body = re.split(r"\.(?:entry|func)\b", text[start:], maxsplit=1)[0] if start else text
-    found = [match for match in _LOC.finditer(body) if (match[1], int(match[2])) == (own, line)]
-    called = [_calls(match, own) for match in found]
-    return sorted({one[0] for one in called} - {line}) if all(called) else []
-
-
-def _calls(location: re.Match[str], own: str) -> list[int]:
-    """Return the lines of the file numbered `own` where a location is inlined, the outermost first."""
-    return [int(line) for file, line in reversed(_INLINED.findall(location[3])) if file == own]
-
-
-def _own_file(text: str, entry: str) -> str:
-    """Return the number of the file that a kernel stands in: its first location is its header."""
-    first = _LOC.search(text, _start(text, entry))
-    return first[1] if first else ""
-
-
-def _start(text: str, entry: str) -> int:
-    """Return where the parameters of a kernel begin; 0 if there is no such kernel."""
-    found = re.search(rf"\.entry\s+{re.escape(entry)}(?![\w$])", text)
-    return found.end() if found else 0
-
-
 def _variables(listing: str | None) -> list[Variable]:
     return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
 
@@ -367,7 +314,7 @@ class _Body:
         self.operands: dict[str, Operand] = {}
         self.scope_count = 0
         self.line = 0
-        self.own_file = 0
+        self.own_file = ""
         self.own_lines = own_lines
 
     def read(self) -> None:
@@ -420,11 +367,10 @@ class _Body:
             position += 1
 
     def _location(self, text: str) -> None:
-        found = _LOC.match(text)
+        found = LOCATION.match(text)
         if not found:
             return
-        places = [(int(found.group(1)), int(found.group(2)))]
-        places += [(int(file), int(line)) for file, line in _INLINED.findall(found.group(3))]
+        places = places_of(found)
         if not self.own_file:  # the first location of a function is its own header
             self.own_file = places[-1][0]
         line = next((line for file, line in places if file == self.own_file), 0)
