@@ -79,6 +79,8 @@ def explain(
     if own or not errors:
         first = _telling(own) if own else "see the log"
         fix = _fix_of(program, first)
+        if own and not first.startswith(f"{file_name}("):
+            first += _whence(log[log.find(first) :], file_name)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
         if absent and fix in ("", _UNKNOWN):
@@ -155,6 +157,13 @@ def _telling(errors: Sequence[str]) -> str:
     return errors[0]
 
 
+def _whence(log: str, file_name: str) -> str:
+    """The line of the kernel file that a header's error, with which a log begins, comes from."""
+    about = log.partition("\n\n")[0]
+    found = re.search(rf'at line (?P<line>\d+) of "?{re.escape(file_name)}\b', about)
+    return f", from line {found['line']} of {file_name}" if found else ""
+
+
 def _fix_of(program: NvrtcProgram, first: str) -> str:
     """What to do about an error, where gpuprof knows; else nothing."""
     if REFUSED in first:
@@ -214,6 +223,8 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
         and "cuda_fp16.h" not in included_names(program.source).names
     ):
         return "Add #include <cuda_fp16.h>."
+    if re.match("cuda[A-Z]", name):
+        return "It is of CUDA's runtime, for the host: keep it between #ifndef __CUDACC_RTC__ and #endif."
     if name in _WITHOUT_MASK:
         return f"CUDA has {name}_sync(mask, …) since version 9: 0xffffffff where all lanes take part."
     if re.search(rf"\btex[123]D\w*\s*(?:<[^<>()]*>)?\s*\(\s*{name}\b", program.source):

@@ -58,6 +58,10 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
         ('could not open source file "cub/cub.cuh"', "CUDA's headers were found, but not this one"),
         ('namespace "std" has no member "array"', ""),
         ('identifier "nonsense" is undefined', "Nothing in the file, or in what it includes, declares it"),
+        (
+            'identifier "cudaStreamCreate" is undefined',
+            "It is of CUDA's runtime, for the host: keep it between",
+        ),
         ('identifier "half" is undefined', "Add #include <cuda_fp16.h>."),
         ('identifier "__half2" is undefined', "Add #include <cuda_fp16.h>."),
     ],
@@ -65,6 +69,14 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
 def test_errors_have_their_own_fix(error, fix):
     found = fix_of(error)
     assert found.startswith(fix) if fix else found == ""
+
+
+def test_an_error_of_a_header_names_the_line_that_it_comes_from():
+    first = '/cuda/scan.h(225): error: static assertion failed with "no tile"'
+    during = "          detected during:\n            instantiation of x at line 240"
+    mine = '            instantiation of y at line 29 of "k.cu"'
+    assert explained(first, during, mine)[0].endswith(f"{first}, from line 29 of k.cu")
+    assert explained(first, during, "", "k.cu(3): error: other", mine)[0].endswith(first)
 
 
 @pytest.mark.parametrize(
