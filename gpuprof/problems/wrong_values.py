@@ -135,6 +135,10 @@ def _alike(result: WrongResult) -> Iterator[str]:
         yield "are NaN"
     elif np.isinf(values).all():
         yield "are infinite"
+    elif result.bound.relative == result.bound.absolute == 0 and got.dtype.kind == "f":
+        right = result.expected.values[wrong].astype(np.float64)
+        if (np.abs(values - right) <= 2 * np.finfo(got.dtype).eps * np.abs(right)).all():
+            yield 'differ by rounding alone, which equal = true does not allow, and relative = "4 * u" does'
 
 
 def _instead(result: WrongResult) -> Iterator[str]:

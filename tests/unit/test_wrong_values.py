@@ -83,6 +83,16 @@ def test_one_value_that_says_it_all(values, words):
     assert said(alone, expected) == words
 
 
+def test_rounding_alone_is_told_where_the_very_bits_are_asked_for():
+    expected = right(8, 6).astype(np.float32)
+    got = np.nextafter(expected, np.float32(9))
+    words = 'differ by rounding alone, which equal = true does not allow, and relative = "4 * u" does'
+    assert said(got, expected, EXACT) == words
+    got[0, 0] *= np.float32(1 + 2.0**-20)
+    assert said(got, expected, EXACT) != words
+    assert said(expected.astype(np.int32) + 1, expected.astype(np.int32), EXACT) == "are 1 too large"
+
+
 LINE, TABLE, CUBE, SEVENS = right(50), right(9, 8), right(4, 5, 6), np.arange(100) * 7
 INTEGERS = np.random.default_rng(3).integers(-50, 50, (6, 7))
 TWO_VALUES = np.where(np.arange(64).reshape(8, 8) % 5, 3.0, 5.0)
