@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures shared by all tests: an isolated compile cache, and a GPU where one is wanted."""
 
+import gc
 import os
 import re
 import signal
@@ -14,6 +15,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from command_server import MAY_FORK, fork_workers
 
+from gpuprof.machine import collect_rarely
+
+collect_rarely()  # as every command does, and every worker
 if MAY_FORK:
     fork_workers()
 
@@ -75,6 +79,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "gpu" in item.path.parent.name:
             item.add_marker(pytest.mark.gpu)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # what was loaded to be run stays
 
 
 @pytest.hookimpl(optionalhook=True)
