@@ -22,6 +22,7 @@ from gpuprof.executor.lanes.meetings import ballot
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
 from gpuprof.executor.observers.races import Interval, RaceDetector
+from gpuprof.executor.observers.touches import StampSets
 
 SHARED_BYTES = 64
 #: Few threads, so that they meet.
@@ -285,3 +286,10 @@ def test_signal_tells_blocks_apart_where_its_threads_or_its_copy_do():
     for lanes in (same, apart):
         for copy, least in ((None, 1), (of_all, 1), (of_each, 3)):
             assert Signal(1, lanes, (0, 0), copy).leading == max(len(lanes), least)
+
+
+def test_copies_of_nothing_leave_no_stamps():
+    """Boxes of all blocks that are judged may lie outside their array."""
+    sets = StampSets(2)
+    assert sets.add(np.zeros((0, 2), np.int64)).tolist() == []
+    assert len(sets.rows) == 1

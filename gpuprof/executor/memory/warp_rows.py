@@ -19,8 +19,8 @@ NOBODY = -1
 
 def grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the number of each row's group of equal rows, and a row of each group."""
-    if (rows == rows[0]).all():
-        return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    if (rows == rows[:1]).all():
+        return np.zeros(len(rows), dtype=np.intp), np.zeros(min(1, len(rows)), dtype=np.intp)
     # Equal rows have equal sums; should unequal ones too, which is yet to be seen, the rows are sorted.
     _, distinct, which = np.unique(rows @ _WEIGHTS[: rows.shape[1]], return_index=True, return_inverse=True)
     if not np.array_equal(rows, rows[distinct[which]]):
