@@ -55,10 +55,12 @@ TARGETS = {
 #: The same of other types, on tensor cores; what is taken where no rule holds comes last.
 TARGETS_OF_HALVES = {
     ("wgmma_split",): (64, 64),
+    ("wgmma_split_pairs",): (128, 128),
     ("wgmma_store_64",): (64, 128),
     ("wgmma_store_64_beside",): (64, 256),
     ("wgmma_store_64_below",): (256, 256),
     ("wgmma_store_192_beside",): (192, 192),
+    ("wgmma_store_256",): (256, 176),
     ("wgmma_gathered",): (64, 64),
     ("wgmma_store_fit",): (128, 256),
     ("wgmma_store_square",): (128, 256),
@@ -92,6 +94,8 @@ ALWAYS = {
     ("streamk_fit", "realigned", "splitk_fit"): ("N > 32",),
     ("splitk",): _SHORT,
     ("realigned",): ("M * N * K >= 4000000 * sm_count",),
+    ("wgmma_split_pairs",): ("cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count",),
+    ("wgmma_store_256",): ("cdiv(M, 256) * cdiv(N, 176) <= sm_count",),
     **{
         (name,): ("cdiv(M, 64) * cdiv(N, 256) <= sm_count",)
         for name in ("wgmma_store_64", "wgmma_store_64_beside", "e4m3_64_fit", "e4m3_64_pairs")

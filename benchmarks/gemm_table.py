@@ -65,8 +65,8 @@ SIZES = {
 SIZES_OF_TENSOR_CORES = {
     "round numbers": "256 512 640 768 896 1024 1152 1280 1344 1408 1536 1664 1792 1920 2048 2176 2304 2560"
     " 3072 4096 5120 8192",
-    "skinny": "256x256x8192 512x512x4096 1024x1024x4096 1280x1280x5120 2048x512x4096 4096x8192x2048"
-    " 8192x128x8192 16x4096x4096",
+    "skinny": "256x256x8192 384x384x8192 512x512x4096 1024x1024x4096 1280x1280x5120 2048x512x4096"
+    " 4096x8192x2048 8192x128x8192 16x4096x4096",
 }
 RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
 RAGGED_OF_OTHERS = "257 777 1001 2049 2056"
@@ -105,7 +105,7 @@ SIZES_OF_F64 = {
     " 3855x303x339 401x1102x63 540x413x766 2754x141x654 1542x1278x164",
 }
 _OF_HALVES = (
-    (300_000, ("wgmma_split", "wgmma_store_64")),
+    (300_000, ("wgmma_split", "wgmma_split_pairs", "wgmma_store_64")),
     (
         1_700_000,
         (
@@ -120,7 +120,13 @@ _OF_HALVES = (
             *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square"),
         ),
     ),
-    (sys.maxsize, ("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_streamk")),
+    (
+        sys.maxsize,
+        (
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_256"),
+            *("wgmma_store_square", "wgmma_streamk"),
+        ),
+    ),
 )
 #: By type rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {

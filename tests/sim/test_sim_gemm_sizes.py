@@ -49,6 +49,9 @@ CASES = [
     ("dmma_split_32x64", (33, 66, 70), {}),
     ("dmma_split_32x32", (66, 130, 10), {}),
     ("dmma_split_32x32", (17, 20, 300), {"WAYS": 16}),
+    ("wgmma_split_pairs", (130, 136, 72), {}),
+    ("wgmma_split_pairs", (193, 72, 520), {"WAYS": 3}),
+    ("wgmma_store_256", (265, 200, 136), {}),
 ]
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [

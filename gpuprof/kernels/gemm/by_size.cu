@@ -39,56 +39,6 @@ when = "real_bytes == 8"
 because = "Taken at 17 of 64 sizes timed on an NVIDIA H200."
 
 [[choose]]
-kernel = "wgmma_store_192_beside"
-when = "real_bytes == 2 and cdiv(cdiv(M, 192) * cdiv(N, 192), sm_count) * 36864 < cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * 16384"
-because = "Taken at 4 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 16 % longer."
-
-[[choose]]
-kernel = "wgmma_split"
-when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) <= sm_count and K > 2048"
-because = "Taken at 6 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 9 % longer."
-
-[[choose]]
-kernel = "wgmma_store_64_below"
-when = "real_bytes == 2 and cdiv(M, 256) * cdiv(N, 256) * 4 <= sm_count and cdiv(M, 256) * cdiv(N, 256) * 65536 * 10 <= M * N * 11 and K > 1024 and M <= N"
-because = "Taken at 6 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 11 % longer."
-
-[[choose]]
-kernel = "wgmma_store_square"
-when = "real_bytes == 2 and cdiv(M, 128) * cdiv(N, 256) * 2 <= sm_count and cdiv(M, 128) * cdiv(N, 256) * 32768 * 10 <= M * N * 11 and M * N > 12000 * sm_count"
-because = "Taken at 2 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 11 % longer."
-
-[[choose]]
-kernel = "wgmma_store_64_beside"
-when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 256) <= sm_count and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 12 and M * N > 6500 * sm_count"
-because = "Taken at 8 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 13 % longer."
-
-[[choose]]
-kernel = "wgmma_store_64"
-when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 256) <= sm_count"
-because = "Taken at 12 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
-
-[[choose]]
-kernel = "wgmma_gathered"
-when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) <= sm_count"
-because = "Taken at 2 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 104 % longer."
-
-[[choose]]
-kernel = "wgmma_store_192_beside"
-when = "real_bytes == 2 and cdiv(M, 192) * cdiv(N, 192) * 2 <= sm_count"
-because = "Taken at 2 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 5 % longer."
-
-[[choose]]
-kernel = "wgmma_store_fit"
-when = "real_bytes == 2"
-because = "Taken at 22 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
-
-[[choose]]
-kernel = ["wgmma_packed", "mma_async"]
-when = "real_bytes == 2"
-because = "Taken at 6 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
-
-[[choose]]
 kernel = "tf32_64"
 when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) <= 2 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * sm_count * 4096 * 10 <= M * N * 15"
 because = "Taken at 12 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 47 % longer."
@@ -112,6 +62,56 @@ because = "Taken at 32 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVID
 kernel = "tf32_packed"
 when = "real_bytes == 4"
 because = "Taken at 6 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
+
+[[choose]]
+kernel = "wgmma_split_pairs"
+when = "real_bytes == 2 and cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count and M * N > 1000 * sm_count and K > 2048"
+because = "Taken at 4 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 9 % longer."
+
+[[choose]]
+kernel = "wgmma_split"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count and K > 256"
+because = "Taken at 6 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 2 % longer."
+
+[[choose]]
+kernel = "wgmma_store_64_below"
+when = "real_bytes == 2 and cdiv(M, 256) * cdiv(N, 256) * 4 <= sm_count and cdiv(M, 256) * cdiv(N, 256) * 65536 * 10 <= M * N * 11 and K > 1024 and M <= N"
+because = "Taken at 6 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 9 % longer."
+
+[[choose]]
+kernel = "wgmma_store_square"
+when = "real_bytes == 2 and cdiv(M, 192) * cdiv(N, 192) * 2 <= sm_count and M * N > 12000 * sm_count"
+because = "Taken at 6 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 6 % longer."
+
+[[choose]]
+kernel = "wgmma_store_64_beside"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 256) <= sm_count and cdiv(M, 64) * cdiv(N, 256) * 2 <= sm_count and M * N > 6500 * sm_count"
+because = "Taken at 4 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 22 % longer."
+
+[[choose]]
+kernel = "wgmma_store_64"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 256) <= sm_count"
+because = "Taken at 12 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 13 % longer."
+
+[[choose]]
+kernel = "wgmma_gathered"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) <= sm_count"
+because = "Taken at 2 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 104 % longer."
+
+[[choose]]
+kernel = "wgmma_store_256"
+when = "real_bytes == 2 and cdiv(M, 256) * cdiv(N, 176) <= sm_count and cdiv(cdiv(M, 256) * cdiv(N, 176), sm_count) * sm_count * 45056 * 10 <= M * N * 13"
+because = "Taken at 4 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 6 % longer."
+
+[[choose]]
+kernel = "wgmma_store_192_beside"
+when = "real_bytes == 2 and cdiv(M, 192) * cdiv(N, 192) <= 2 * sm_count and cdiv(cdiv(M, 192) * cdiv(N, 192), sm_count) * sm_count * 36864 * 10 <= M * N * 15 and cdiv(M, 128) * cdiv(N, 256) > sm_count"
+because = "Taken at 6 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 11 % longer."
+
+[[choose]]
+kernel = ["wgmma_store_fit", "wgmma_packed", "mma_async"]
+when = "real_bytes == 2"
+because = "Taken at 22 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
 
 [[choose]]
 kernel = "few_rows"

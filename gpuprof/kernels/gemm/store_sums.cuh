@@ -23,7 +23,7 @@ static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorM
 {
     expect_bytes(barrier, 128 * (A_ROWS + BN));
     const int below = rank % OF_B, beside = rank / OF_B; // of how many blocks of the cluster this one lies
-    const int m_first = beside * (A_ROWS / OF_A);
+    const int m_first = OF_A == 1 ? 0 : beside * (A_ROWS / OF_A);
     copy_box_to_all<OF_A>(stage + 128 * m_first, A_map, k, m + m_first, barrier, (1 | 1 << OF_B) << below);
     const int column = ((1 << OF_B) - 1) << beside * OF_B;
     if (BK == 128) {
@@ -65,6 +65,8 @@ static __device__ __forceinline__ void scale_sums(float (&sum)[COUNT], int m, in
                                                   const real *C)
 {
     const int lane = threadIdx.x % 32;
+    if (alpha == 1 && beta == 0)
+        return;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         sum[i] *= alpha;

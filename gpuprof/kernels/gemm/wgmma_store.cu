@@ -102,6 +102,20 @@ parameters = { BM = 192, WIDEST = 192, GRAIN = 16, PIECES = 1, PANEL = 8, ACROSS
 block_threads = "rises"
 
 [[variants]]
+id = "wgmma_store_256"
+rung = 683.8
+shape_of = "wgmma_store_panels"
+title = "256 rows, two warpgroups of 128"
+idea = "Where a wave of tiles as large as 256x176 covers C, as at 2176 and 2304, smaller ones need two: these keep twice as many sums a warpgroup, fetch fewer bytes for each product, and write C once."
+after = "wgmma_store_fit"
+change = "One wave of tall tiles instead of two: as many threads, each with up to 176 sums."
+bottleneck = "The first tiles and the way back for C, which nothing hides in a single wave."
+parameters = { BM = 256, WIDEST = 176, PANEL = 8, GRAIN = 16, ACROSS = 0 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
 id = "wgmma_store_square"
 rung = 683.9
 shape_of = "wgmma_store_panels"
@@ -143,12 +157,13 @@ swizzle_bytes = 128
 [[launches]]
 entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
-block = ["128 + 2 * BM"]
+block = ["384 if BM == 256 else 128 + 2 * BM"]
 grid = ["min(CLUSTERS, cdiv(N, BN * BESIDE) * ROWS) * CLUSTER"]
-dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + PIECES * BM)"
+dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + PIECES * 16 * WARPS)"
 
 [constants]
 BK = 64 # k per tile
+WARPS = "8 if BM == 256 else BM // 16" # that multiply
 CLUSTERS = "(sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER" # that run at once
 ROWS_1 = "cdiv(M, BM * CLUSTER)" # of clusters one block wide
 ROWS_2 = "cdiv(M, BM * max(1, CLUSTER // 2))" # two
@@ -162,7 +177,7 @@ BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a clust
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
-STAGES = "min(8, (1808 - PIECES * BM) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
+STAGES = "min(8, (1808 - PIECES * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 BM = 128     # rows of C per block
@@ -175,7 +190,7 @@ PANEL = 1    # rows of clusters whose tiles run together
 
 [candidates]
 PIECES = [1, 2, 4]
-BM = [64, 128, 192]
+BM = [64, 128, 192, 256]
 CLUSTER = [1, 2, 4, 8]
 ACROSS = [0, 1, 2]
 WIDEST = [64, 96, 128, 160, 192, 224, 256]
@@ -183,8 +198,8 @@ GRAIN = [0, 16, 32, 64]
 PANEL = [1, 2, 4, 8, 16]
 
 [[require]]
-condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192"
-because = "{id} has room for the sums of one warpgroup of 64 rows or of two, or of three with 192 columns"
+condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 or BM == 256 and WIDEST <= 176"
+because = "{id} has room for the sums of one warpgroup of 64 rows or of two, of three with 192 columns, or of two of 128 rows with 176"
 
 [[require]]
 condition = "PIECES >= 1"
@@ -211,12 +226,15 @@ condition = "90 <= arch < 100"
 because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
-#define THREADS (128 + 2 * BM)
+#ifndef WARPS
+#define WARPS (BM / 16) // that multiply
+#endif
+#define THREADS (128 + 32 * WARPS)
 #define BELOW (CLUSTER / BESIDE) // blocks of a cluster one below the other
 #ifndef IN_TURN // whether two warpgroups take whole tiles in turn: one multiplies while the other writes
 #define IN_TURN 0
 #endif
-#define GROUP_ROWS (IN_TURN ? BM : 64) // of a tile that a warpgroup multiplies
+#define GROUP_ROWS (IN_TURN ? BM : BM == 256 ? 128 : 64) // of a tile that a warpgroup multiplies
 
 #include "store_sums.cuh"
 
@@ -280,8 +298,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
     if (warp < 4) {
         // The warpgroup that fetches: one warp of it.
-        if (BM > 64)
-            shrink_to<BM == 128 ? 40 : 32>();
+        if (WARPS > 4)
+            shrink_to<WARPS == 8 ? 40 : 32>();
         unsigned turn = 0;
         for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
@@ -296,10 +314,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         }
     } else {
         // The warpgroups that multiply.
-        if (BM > 64) // a single one has registers enough
-            grow_to<BM == 128 ? 232 : 160>();
+        if (WARPS > 4) // a single one has registers enough
+            grow_to<WARPS == 8 ? 232 : 160>();
         const int group = warp / 4 - 1;
-        const int m_group = IN_TURN ? 0 : group * 64; // first row of C in the block's tile
+        const int m_group = IN_TURN ? 0 : group * GROUP_ROWS; // first row of C in the block's tile
         const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * PIECES * PIECE;
         const int lane = t % 32;
         const bool fetches_for_us = lane < CLUSTER && (lane % BELOW == rank % BELOW || lane / BELOW == rank / BELOW);
