@@ -105,8 +105,9 @@ def test_compile_error_carries_the_compilers_log():
         compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_90"))
     assert caught.value.what == (
         "mine.cu does not compile (NVRTC_ERROR_COMPILATION): "
-        'mine.cu(3): error: identifier "NUMBER" is undefined'
+        'mine.cu(3): error: identifier "NUMBER" is undefined.'
     )
+    assert "a macro that the build defines is said by define in the header" in caught.value.fix
     assert "a[threadIdx.x] = NUMBER;" in caught.value.log
     assert "1 error detected" in caught.value.log
 
