@@ -55,7 +55,7 @@ def spaces():
 
 
 def candidates(name: str, kernel_id: str, size: str | None = None):
-    """What may run of one kernel beside its header's values, in an order that is the kernel's own."""
+    """What may run of one kernel beside its header's values: first what has the fewest of these."""
     ladder = shipped_ladder(name)
     kernel = ladder.find(kernel_id)
     small = (HALVES if {"bf16", "e4m3"} & {*kernel.dtypes} else SIZES)[name]
@@ -63,8 +63,10 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
     request = make_request(ladder, (Selection(kernel),), sizes, (), kernel.dtypes[0], {}, ())
     (axes,) = make_space(request.selections, Wanted(), named=True).axes
     problem, device = request.problem(sizes[0], {}), load_card("h200")
-    _, *others = axes.points()
-    for point in random.Random(kernel_id).sample(others, len(others)):
+    own, *others = axes.points()
+    random.Random(kernel_id).shuffle(others)
+    values = {*own.params, own.block}
+    for point in sorted(others, key=lambda point: len(values & {*point.params, point.block})):
         one = replace(axes, values={name: (value,) for name, value in point.params}, blocks=(point.block,))
         yield from SearchSpace((one,)).allowed(problem, device)[0]
 
