@@ -105,7 +105,9 @@ def test_columns_are_columns_in_column_major_order_too(tmp_path):
 
 def test_of_a_sample_only_what_was_written_is_looked_at(tmp_path):
     case = measured(tmp_path, f"{AT} = sum;", sizes="160", blocks=4)
-    assert case.reason.startswith("All 1024 checked elements are wrong: they lack the factor alpha = 1.5")
+    # One of them is so small that the factor is within its bound.
+    words = "1023 of 1024 checked elements (99.9 %) are wrong: they lack the factor alpha = 1.5"
+    assert case.reason.startswith(words)
 
 
 def test_reading_c_where_beta_is_0_is_told(tmp_path):
