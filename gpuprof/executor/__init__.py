@@ -77,7 +77,7 @@ from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_texels
 from gpuprof.executor.observers.open_meetings import AccessPair
-from gpuprof.executor.observers.store_trace import ValueNeeded
+from gpuprof.executor.observers.store_trace import ValuelessElements, ValueNeeded
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.flow import leads_to, reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
@@ -117,6 +117,7 @@ __all__ = [
     "UnsupportedInstruction",
     "UnwrittenRead",
     "ValueNeeded",
+    "ValuelessElements",
     "Witness",
     "bind_texels",
     "callers",

@@ -182,8 +182,6 @@ def launch(
     owned = pieces_of(memory.heap)
     if sliced is not None:
         instruction_budget = _NO_BUDGET
-        if sliced.valueless is None:
-            sliced.valueless = ValuelessElements({buffer.address for buffer in memory.writable})
         observers = [*observers, sliced.valueless]
     run = _Run(template, sample, instruction_budget, observers, sliced=sliced, order=order)
     if order is not None:

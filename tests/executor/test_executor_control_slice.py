@@ -16,6 +16,7 @@ from gpuprof.executor import (
     KernelFault,
     SliceRun,
     TooMuchWork,
+    ValuelessElements,
     ValueNeeded,
     launch,
     load_program,
@@ -85,6 +86,13 @@ CASES = {
         (40, 1, 1),
         3,
     ),
+    "whole numbers": (
+        SOURCES["whole numbers"],
+        [floats(5 * 64), zeros(1), zeros(5 * 64)],
+        (),
+        (5, 1, 1),
+        2,
+    ),
     "cluster": (SOURCES["cluster"], [floats(15 * 8 * 64), nothing(15 * 64)], (), (15, 1, 1), 1),
     "copy engine": (
         SOURCES["copy engine"],
@@ -116,7 +124,7 @@ class Case:
 
     def sliced(self, slice_steps=1e9):
         """Run its control slice alone."""
-        return self.run(sliced=SliceRun(slice_steps))
+        return self.run(sliced=SliceRun(slice_steps, ValuelessElements()))
 
 
 @pytest.fixture(params=CASES, scope="module")

@@ -68,6 +68,7 @@ from gpuprof.executor import (
     Sample,
     SliceRun,
     TooMuchWork,
+    ValuelessElements,
     ValueNeeded,
     Witness,
     combined,
@@ -282,7 +283,7 @@ class SimBackend(Backend):
         check_room(case, programs.values())
         memory, buffers = device_memory(case, self.references_of(case.problem).inputs, None)
         watch, observers = watching(self.device, case, compiled)
-        sliced = SliceRun(_MOST_SLICE_STEPS)
+        sliced = SliceRun(_MOST_SLICE_STEPS, ValuelessElements())
         try:
             results = [
                 run_launch(

@@ -27,16 +27,18 @@ class ValueNeeded(Exception):
 class ValuelessElements(Observer):
     """Which elements of buffers, bytes of shared and local memory, control slices leave without their value.
 
-    Of those buffers that have one of these addresses.
+    Of global memory, or of what blocks have of their own at these addresses.
     """
 
-    def __init__(self, addresses: Collection[int]) -> None:
-        self._addresses = addresses
+    def __init__(self, own: Collection[int] | None = None) -> None:
+        self._own = own
         self._marks: dict[int, NDArray[np.bool_]] = {}
 
     def wants(self, buffer: Any) -> bool:
         """As an observer."""
-        return buffer.address in self._addresses
+        if self._own is None:
+            return isinstance(buffer, Buffer) and not buffer.read_only
+        return buffer.address in self._own
 
     def read(self, buffer: Any, one: MemoryOperation) -> None:
         """As an observer.

@@ -8,8 +8,9 @@ accesses to memory are *address-only*: they are counted and their addresses chec
 arithmetic is gone. So a slice counts what the kernel counts, at a fraction of its work.
 
 What is kept is found by following values back from every branch, barrier, guard and address. A load that is
-kept needs what was stored. So integers are stored as they are where anything is kept that loads from that
-space. Floats are not; that no kept load meets an element without value is for the run to see.
+kept needs what was stored. So integers are stored as they are where anything is kept that loads by the same
+parameter or variable, as far as can be told. Floats are not; that no kept load meets an element without value
+is for the run to see.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from enum import Enum
 
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import repeated
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 
 _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 #: Operations on memory, by what they do there.
@@ -37,6 +38,10 @@ _CARRIED = frozenset({"addc", "subc", "madc"})
 _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
 #: What is not followed: textures, surfaces, and memory of several cards.
 _NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "multimem"})
+#: A parameter, or a place in it, or a variable, of which an address is held.
+Origin = tuple[str, int]
+#: What makes an address of another one.
+_MOVES = frozenset({"mov", "cvta", "cvt", "add", "sub", "mad", "selp", "and", "or", "mapa"})
 #: Integer additions that only move an address on.
 _ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
 
@@ -105,13 +110,16 @@ class _Slicer:
         self.wanted = {name for block in blocks if block.last for name in reads_and_writes(block.last)[0]}
         #: The spaces whose content decides something.
         self.content: set[str] = set()
+        #: By which parameters and variables kept loads go there; None where that is not known.
+        self._read_by: set[tuple[str, Origin | None]] = set()
+        self._origins = _origins(blocks)
         self._places = [_Places(block) for block in blocks]
         self._repeated = repeated(blocks)
 
     def items(self) -> list[list[SliceItem]]:
         """Follow values back until nothing more is wanted."""
         before = None
-        while before != (before := (len(self.wanted), len(self.content))):
+        while before != (before := (len(self.wanted), len(self._read_by))):
             for number in reversed(range(len(self._blocks))):
                 for place in reversed(range(len(self._blocks[number].body))):
                     self._want(number, place)
@@ -123,9 +131,9 @@ class _Slicer:
         if role is Role.KEPT:
             self.wanted.update(reads_and_writes(item)[0])
             if item.opcode[0] in (*_LOADS, *_ATOMICS, *_TILES) and self._is_wanted(item):
-                self.content |= _spaces(item)
+                self._load(_spaces(item), self._origins_of(item))
             elif item.opcode[0] == "cp" and "shared" in self.content:
-                self.content.add("global")
+                self._load({"global"}, frozenset({None}))
         elif role is Role.ADDRESS_ONLY and (base := self._base(number, place)) is not None:
             self.wanted.update(registers_in(base[0]))
         elif role is Role.ADDRESS_ONLY:
@@ -136,6 +144,24 @@ class _Slicer:
         if "shared" in self.content and self._blocks[number].body[place].opcode[0] in _STORES:
             return None  # where it leaves no value is remembered
         return self._places[number].base(place)
+
+    def _load(self, spaces: set[str], origins: frozenset[Origin | None]) -> None:
+        self.content |= spaces
+        self._read_by.update((space, origin) for space in spaces for origin in origins)
+
+    def _origins_of(self, item: Instruction) -> frozenset[Origin | None]:
+        """Return by what an access may go to memory."""
+        memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+        found = _origins_in(memory.base, self._origins) if memory is not None else frozenset()
+        return found or frozenset({None})
+
+    def _is_read(self, item: Instruction) -> bool:
+        """Whether a kept load may read what an item stores."""
+        mine = self._origins_of(item)
+        return any(
+            space in _spaces(item) and (origin is None or None in mine or origin in mine)
+            for space, origin in self._read_by
+        )
 
     def _is_wanted(self, item: Instruction) -> bool:
         return not self.wanted.isdisjoint(reads_and_writes(item)[1])
@@ -155,8 +181,8 @@ class _Slicer:
                 raise NoSlice
             return Role.ADDRESS_ONLY
         if name in _STORES or name in _ATOMICS:
-            decides = not (_FLOATS & words or self.content.isdisjoint(_spaces(item)))
-            return Role.KEPT if wanted or decides else Role.ADDRESS_ONLY
+            decides = wanted or (not _FLOATS & words and self._is_read(item))
+            return Role.KEPT if decides else Role.ADDRESS_ONLY
         if name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier"):
             return Role.KEPT if "shared" in self.content else Role.ADDRESS_ONLY
         if name in _EXCHANGES:
@@ -187,6 +213,37 @@ class _Slicer:
             else:
                 assert isinstance(how, list)
                 yield Accesses(what, tuple(how))
+
+
+def _origins(blocks: list[BasicBlock]) -> dict[str, frozenset[Origin]]:
+    """Return the pointers among the parameters, and the variables, that registers hold an address of.
+
+    A guess: what is loaded from memory may be an address too, and two parameters one array.
+    """
+    found: dict[str, frozenset[Origin]] = {}
+    items = [item for block in blocks for item in block.body if item.opcode[0] in _MOVES or _is_pointer(item)]
+    before = -1
+    while before != (before := sum(map(len, found.values()))):
+        for item in items:
+            sources = item.operands[-1:] if item.opcode[0] == "mad" else item.operands[1:]
+            origins = frozenset().union(*(_origins_in(operand, found) for operand in sources))
+            for name in reads_and_writes(item)[1] if origins else ():
+                found[name] = found.get(name, frozenset()) | origins
+    return found
+
+
+def _is_pointer(item: Instruction) -> bool:
+    return item.opcode[:2] == ("ld", "param") and item.opcode[-1].endswith("64")
+
+
+def _origins_in(operand: object, found: dict[str, frozenset[Origin]]) -> frozenset[Origin]:
+    if isinstance(operand, Mem):
+        if isinstance(operand.base, Sym):
+            return frozenset({(operand.base.name, operand.base.offset + operand.offset)})
+        operand = operand.base
+    if isinstance(operand, Sym):
+        return frozenset({(operand.name, 0)})
+    return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))
 
 
 class _Places:

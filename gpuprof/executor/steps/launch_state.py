@@ -85,7 +85,7 @@ class SliceRun:
     """
 
     left: float
-    valueless: Observer | None = None
+    valueless: Observer
 
     def spend(self, steps: int) -> None:
         """Take steps.
