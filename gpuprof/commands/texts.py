@@ -9,14 +9,12 @@ from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, parse_preprocessing
-from gpuprof.measure.options import SelectOptions
+from gpuprof.measure.options import REFERENCES, SelectOptions
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.sizes import is_size, parse_sizes, split_list
 from gpuprof.text import Extent
 
-#: What `--reference` takes.
-REFERENCES = ("vendor", "cpu", "all", "none")
 _PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?[0-9]{1,18})*)\Z")
 
 

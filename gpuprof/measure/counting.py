@@ -30,7 +30,8 @@ MOST_SECONDS = 10.0
 #: What each process takes: its own, and its arrays as inputs, device memory and marks.
 _PROCESS_BYTES, _COPIES = 1 << 30, 3
 
-OnCounted = Callable[[int, Measurement], None]
+#: Told what came of a case, by the index that it was given.
+OnCase = Callable[[int, Measurement], None]
 
 
 @dataclass(eq=False, slots=True)
@@ -53,7 +54,7 @@ class Counting:
         self,
         open_request: Open,
         opened: Opened,
-        on_counted: OnCounted,
+        on_counted: OnCase,
         seconds: float = MOST_SECONDS,
         cards: int = 1,
         expected: Sequence[Case] = (),

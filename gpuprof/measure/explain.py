@@ -8,7 +8,7 @@ for as long as there is time.
 """
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import monotonic
@@ -23,6 +23,7 @@ from gpuprof.executor import Sample
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured
+from gpuprof.measure.execute import Compile
 from gpuprof.measure.protocol import Question, Symptom
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Cause, Explanation
@@ -74,7 +75,6 @@ _CAUSES: dict[Symptom, frozenset[Cause]] = {
     ),
 }
 
-Compile = Callable[[ConfiguredCase], Functions]
 Samples = Sequence[Sample | None]
 
 

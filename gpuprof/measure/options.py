@@ -149,7 +149,9 @@ _KERNEL = (
 )
 _ALL = "All rungs of the ladder (the default without --kernel); other shapes run when they are named."
 _DTYPE = "Element type of a run; auto: f32, or what the kernels are written for."
-_TYPES, _REFERENCES = ("auto", *RUN_TYPES), ("vendor", "cpu", "all", "none")
+_TYPES = ("auto", *RUN_TYPES)
+#: What `--reference` takes.
+REFERENCES = ("vendor", "cpu", "all", "none")
 _REFERENCE = "On a GPU: what to measure beside the kernels; cpu is NumPy."
 
 
@@ -173,7 +175,7 @@ class SelectOptions:
     set_: list[str] | None = option(
         None, "A number that the operation takes besides its sizes.", "NAME=VALUE"
     )
-    reference: str = option("vendor", _REFERENCE, "|".join(_REFERENCES), of=_MEASURED)
+    reference: str = option("vendor", _REFERENCE, "|".join(REFERENCES), of=_MEASURED)
 
 
 _DEVICE = (

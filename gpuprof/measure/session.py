@@ -15,7 +15,7 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
-from gpuprof.measure.counting import Counting, OnCounted
+from gpuprof.measure.counting import Counting, OnCase
 from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.explaining import MOST_SECONDS, TURNED_OFF, asking, explained, question_of
 from gpuprof.measure.pool import Pool
@@ -39,7 +39,6 @@ from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Measurement, Outcome
 
-OnCase = Callable[[int, Measurement], None]
 #: Cases a worker from which on each compiles and reads all code ahead: with few, only its own.
 _WORTH_PREPARING = 8
 #: Instructions of single lanes that the executor gets through in a second on the busiest of machines; a
@@ -59,7 +58,7 @@ def run_cases(
     on_start: Callable[[int], None] = lambda index: None,
     transports: tuple[Transport, ...] = (HERE,),
     memory_bytes: int = 0,
-    on_counted: OnCounted | None = None,
+    on_counted: OnCase | None = None,
     on_timed: Callable[[], None] = lambda: None,
     on_reached: Callable[[Device], None] | None = None,
     cards: int = 1,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.counting import OnCase
 from gpuprof.measure.session import run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.results import Measurement
@@ -20,7 +21,6 @@ FIRST_BATCH, BATCH = 8, 1
 #: The share of a case's time that its first, short measurement gets.
 _SHORT = 0.2
 
-OnCase = Callable[[int, Measurement], None]
 _Place = tuple[SizeSearch, Point]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.counting import findings_in, with_counts
+from gpuprof.measure.counting import OnCase, findings_in, with_counts
 from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.protocol import (
@@ -33,8 +33,6 @@ _MOST_WORKERS = 32
 #: little longer than that of one.
 _TOGETHER = 8
 
-OnDone = Callable[[int, Measurement], None]
-
 
 class WorkerPool:
     """Executors, one on each core."""
@@ -50,7 +48,7 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self._pool.close()
 
-    def build(self, cases: Sequence[Case], on_done: OnDone, until: float) -> int:
+    def build(self, cases: Sequence[Case], on_done: OnCase, until: float) -> int:
         """Compile cases in order and tell what they occupy.
 
         `on_done` is called with a case's index and what is known of it, from one thread at a time; its reason
@@ -73,7 +71,7 @@ class WorkerPool:
 
         return self._each(cases, Build, BUILD_SECONDS, done, until)
 
-    def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnDone, until: float) -> int:
+    def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnCase, until: float) -> int:
         """Count cases that `build` told of, as it does: with bounds and model, or why there are none."""
 
         def done(index: int, answer: Found | str) -> None:

@@ -14,11 +14,11 @@ And one whose value only guarded stores take, which not every lane that loads ma
 from collections.abc import Iterable
 
 from gpuprof.executor.program.flow import reached, reads_and_writes, registers_in
+from gpuprof.executor.program.loops import STRONG_LOADS
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym
 
 #: Spaces that no compare-and-swap goes to.
 _ELSEWHERE = {"const", "param", "nc"}
-_STRONG = {"volatile", "relaxed", "acquire", "mmio"}
 #: What makes the same of the same operands; these alone tell that two addresses are one.
 _PURE = {"add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt"}
 #: Says nothing about the place that an address names.
@@ -64,7 +64,7 @@ def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, 
 
 
 def _is_plain_load(item: Instruction) -> bool:
-    return item.opcode[:2] == ("ld", "global") and not {"nc", *_STRONG} & set(item.opcode)
+    return item.opcode[:2] == ("ld", "global") and not {"nc", *STRONG_LOADS} & set(item.opcode)
 
 
 def _ends(load: Instruction, readers: dict[str, list[Instruction]], pure: frozenset[str]) -> frozenset[int]:

@@ -12,7 +12,8 @@ from typing import Protocol
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reached, reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Reg
 
-_STRONG = {"volatile", "relaxed", "acquire", "mmio"}
+#: Words of a load that is strong.
+STRONG_LOADS = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _READS = ("ld", "atom")
 _WRITES = ("st", "red", "stmatrix")
 #: What loops that only wait do not do, but for trying whether they still have to.
@@ -196,7 +197,7 @@ class _Loop:
     def waiting(self) -> WaitingLoop | None:
         """Return what is to be watched in it; None if no other thread decides how often it repeats."""
         items = self._items
-        strong = any(item.opcode[0] == "ld" and _STRONG & set(item.opcode) for item in items)
+        strong = any(item.opcode[0] == "ld" and STRONG_LOADS & set(item.opcode) for item in items)
         if not strong and not any(item.opcode[0] in _HINTS for item in items):
             return None
         reads = [i for i in items if i.opcode[0] in _READS and not _CONSTANT & set(i.opcode)]
