@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 from gpuprof.devices.card_constants import CardConstants
 from gpuprof.machine_code.instruction_counts import pipe_of
@@ -20,6 +21,8 @@ _STORE_SECTORS = 16
 _BARRIERS = 6
 #: Lines per sector where requests take whole ones.
 _WHOLE_LINE = 0.25
+#: Runs of bytes that were measured; what is twice as long as the last is in order.
+_RUNS = (64, 128, 256, 1024)
 _ARCHITECTURE = 90
 #: Cycles that an instruction keeps its pipe of one of the four schedulers: 32 lanes over those of the pipe.
 _PIPE_CYCLES = {"alu": 2, "fma": 1, "imad": 2, "fp64": 2, "xu": 8, "lsu": 2, "adu": 2, "tensor": 16, "tex": 2}
@@ -134,6 +137,7 @@ def _step_of(
     missed = asked.sectors * asked.sharers / (asked.missing or 1.0)
     step.lines = max(1.0, missed * asked.spread)
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
+    step.scattered = _scattered(asked.run, "writes" if stores else "reads", values)
     step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
     if one.name == "UCGABAR_WAIT":
         step.stall = values["cluster_barrier_cycles"]
@@ -192,6 +196,16 @@ def _product(one: SassInstruction, constants: CardConstants) -> tuple[float, flo
     kind = next((kind for word, kind in _OPERANDS.items() if word in one.opcode), "f16")
     reached = constants.reached.get(f"tensor_{kind}", 1.0)
     return cycles * columns / near / reached, alone - cycles
+
+
+def _scattered(run: float, kind: str, values: Mapping[str, float]) -> float:
+    """What a sector takes of DRAM beside one of a long run, which opens fewer of its rows."""
+    rates = (*(values[f"dram_{kind}_of_{each}_gbps"] for each in _RUNS), values[f"dram_{kind}_in_order_gbps"])
+    efforts = zip((*_RUNS, 2 * _RUNS[-1]), (max(1.0, rates[-1] / rate) for rate in rates), strict=True)
+    for (low, before), (high, after) in pairwise(efforts):
+        if run < high:
+            return before + (after - before) * max(0.0, run - low) / (high - low)
+    return 1.0
 
 
 def _effort(asked: Traffic, pattern: str, values: Mapping[str, float]) -> float:

@@ -341,7 +341,7 @@ def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmS
             each = writes if stored else rates.l2_cycles
             of["data"] += count * step.asked.passes
             of["l2"] += count * step.asked.sectors * step.effort * each
-            of["dram"] += count * step.asked.sectors * step.asked.distant * rates.dram_cycles
+            of["dram"] += count * step.asked.sectors * step.asked.distant * step.scattered * rates.dram_cycles
     return max(of.values(), default=0.0)
 
 

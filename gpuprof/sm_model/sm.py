@@ -77,6 +77,7 @@ class Step:
         asked: What it asks of memory.
         sent: Of a store, cycles from one sector to the next on the way to L2.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
+        scattered: Of DRAM, where 1 is that of a sector in a long run.
         lines: That one request asks for.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
@@ -97,6 +98,7 @@ class Step:
     asked: Traffic = field(default_factory=Traffic)
     sent: float = 0.0
     effort: float = 1.0
+    scattered: float = 1.0
     lines: float = 1.0
     even: int = 0
     odd: int = 0
@@ -457,7 +459,7 @@ class StreamingMultiprocessor:
         self._l2 = max(start, self._l2) + sectors * each
         done, queued = self._l2 + rates.l2_latency, self._l2 - start
         self._due += sectors * step.asked.late if late else 0.0
-        self._owed += sectors * step.asked.distant * rates.dram_cycles
+        self._owed += sectors * step.asked.distant * step.scattered * rates.dram_cycles
         if late and step.asked.late and self._due >= sectors * _NEARLY_ONE:
             self._due = max(0.0, self._due - sectors)
             self._dram = max(start, self._dram) + self._owed
@@ -478,8 +480,9 @@ class StreamingMultiprocessor:
         self._data += sectors * step.sent
         self._l2 = max(start, self._l2) + sectors * step.effort * cycles
         if step.asked.distant:
-            self._dram = max(start, self._dram) + step.asked.sectors * step.asked.distant * rates.dram_cycles
-            self._served += step.asked.sectors * step.asked.distant * rates.dram_cycles
+            taken = step.asked.sectors * step.asked.distant * step.scattered * rates.dram_cycles
+            self._dram = max(start, self._dram) + taken
+            self._served += taken
         acknowledged = max(self._l2, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
 

@@ -54,6 +54,7 @@ class Traffic:
         writers: Warps of the block that store to the same lines.
         own: Share of the sectors of these that are not those of another, or of the store before.
         again: Whether the store before went to the same lines.
+        run: Bytes that lie side by side of what blocks that are there at once access.
     """
 
     passes: float = 0.0
@@ -69,6 +70,7 @@ class Traffic:
     writers: int = 1
     own: float = 1.0
     again: bool = False
+    run: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,9 @@ class TrafficSites:
         times: How often warps execute each of its blocks.
         sources: The source line of each line of the PTX text.
         requests: What was counted: requests, sectors, wavefronts; and of some of them was seen: sectors,
-            lines, which of them L1 did not hold, which of these another warp asked for, and which the block
-            had not asked for before.
-        moving: Along which axes of the grid blocks read something else; None where it is not known.
+            lines, which of them L1 did not hold, which of these another warp asked for, which the block had
+            not asked for before, and how many runs these make.
+        moving: By how many bytes the place moves along each axis of the grid; None where it is not known.
         grid: Of blocks.
         at_once: Blocks that the device holds.
     """
@@ -91,7 +93,7 @@ class TrafficSites:
     times: Sequence[float]
     sources: Mapping[int, int]
     requests: Mapping[Place, Mapping[str, float]]
-    moving: Mapping[Place, tuple[bool, ...] | None]
+    moving: Mapping[Place, tuple[int, ...] | None]
     grid: tuple[int, int, int]
     at_once: int
 
@@ -166,7 +168,7 @@ def traffic_of(
                 if known := asked_for.get(place):
                     distant, late, readers = far.get(place, stored)
                     traffic[-1][instruction.address] = replace(
-                        known, distant=distant, late=late, readers=readers
+                        known, distant=distant, late=late, readers=readers, run=_run(one, place)
                     )
     return traffic
 
@@ -188,7 +190,7 @@ def _from_dram(
         missed = seen.get("seen_missed", 0.0)
         fresh[place] = seen.get("seen_fresh", 0.0) / missed if missed else 1.0
         # Where all blocks are there at once, each may go on to other places later.
-        moving[place] = (blocks > at_once and sites.moving.get(place)) or (True, True, True)
+        moving[place] = (blocks > at_once and sites.moving.get(place)) or (1, 1, 1)
 
     def of(place: Place, following: float) -> float:
         """What so many blocks, one after the other, read at a place, each byte once."""
@@ -217,7 +219,27 @@ def _from_dram(
     return far
 
 
-def _different(grid: Sequence[int], moves: Sequence[bool], following: float) -> float:
+def _run(sites: TrafficSites, place: Place) -> float:
+    """Return how many bytes lie side by side of what blocks that are there at once read, or write.
+
+    Those of blocks that begin one after the other are, where each goes on where the one before ends.
+    """
+    reads = place[1] in _READS
+    alike = [seen for (_, family), seen in sites.requests.items() if (family in _READS) == reads]
+    name = "seen_fresh" if reads else "seen_own_sectors"
+    run = SECTOR_BYTES * sum(seen.get(name, 0.0) for seen in alike)
+    run /= max(1.0, sum(seen.get("seen_runs", 0.0) for seen in alike))
+    following = sites.at_once
+    for extent, step in zip(sites.grid, sites.moving.get(place) or (), strict=False):
+        if extent > 1:
+            if abs(step) > run:
+                break
+            run += abs(step) * (min(following, extent) - 1)
+            following = math.ceil(following / extent)
+    return run or math.inf
+
+
+def _different(grid: Sequence[int], moves: Sequence[int], following: float) -> float:
     """How many different places so many blocks in a row read at, which move along some axes of the grid."""
     count, covered = 1.0, following
     for extent, moving in zip(grid, moves, strict=True):
@@ -226,7 +248,7 @@ def _different(grid: Sequence[int], moves: Sequence[bool], following: float) -> 
     return min(count, following)
 
 
-def _period(grid: Sequence[int], moves: Sequence[bool]) -> int:
+def _period(grid: Sequence[int], moves: Sequence[int]) -> int:
     """After how many blocks one reads the same again."""
     period = 1
     for extent, moving in zip(grid, moves, strict=True):

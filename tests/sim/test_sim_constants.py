@@ -3,6 +3,7 @@
 """The kernels that measure what modelled times need, executed here: no fault, and no loop left out."""
 
 from functools import cache
+from itertools import product
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -34,14 +35,14 @@ def program(entry: str):
     return load_program(ptx(), entry)
 
 
-def run(entry: str, arguments: list, threads: int = 32, blocks: int = 1) -> np.ndarray:
-    """Launch a kernel; arguments that are names stand for arrays of zeros."""
+def run(entry: str, arguments: list, threads: int = 32, blocks: int = 1, of: str = "out") -> np.ndarray:
+    """Launch a kernel, and return an array; arguments that are names stand for arrays of zeros."""
     memory = GlobalMemory()
     sizes = {"data": MASK + 1, "sink": 4096, "out": 8192, "ring": 64, "done": 4}
     buffers = {name: memory.allocate(np.zeros(size, np.uint8), name) for name, size in sizes.items()}
     passed = [buffers[value] if isinstance(value, str) else value for value in arguments]
     execute(program(entry), (blocks, 1, 1), (threads, 1, 1), passed, memory)
-    return buffers["out"].array().view(np.int64)
+    return buffers[of].array().view(np.int64)
 
 
 def cycles(entry: str, arguments: list, threads: int = 32) -> int:
@@ -84,6 +85,14 @@ def test_blocks_and_code_are_watched() -> None:
     quads = np.uint64(64)
     beside = run("loaded_latency", [*ints(0, 20, 1), "ring", "data", quads, "done", "sink", "out"], 32, 3)
     assert beside[1] - beside[0] >= 20
+
+
+def test_runs_of_rows_are_a_whole_array() -> None:
+    """64 rows of 1 KiB, of which blocks access 64 or 256 bytes each."""
+    for quads, down in product((4, 16), (0, 1)):
+        sizes = [np.uint32(each) for each in (quads, 64, 64)]
+        run("dram_runs", [*ints(0, down), *sizes, "data", "sink"], 32, 16)
+        assert run("dram_runs", [*ints(1, down), *sizes, "data", "sink"], 32, 16, of="data").all()
 
 
 def test_an_architecture_has_its_kernels() -> None:

@@ -80,6 +80,7 @@ RECKONED = {
     # Four sectors at two cycles each, and the latency; 200 sectors; and at a tenth of that, as L2 takes them.
     "a load from DRAM": ([FAR, USE], 1, 709, 0),
     "many loads from DRAM": ([FAR] * 50 + [USE], 1, 1101, 0),
+    "what lies apart takes more of DRAM": ([changed(FAR, scattered=1.5)] * 50 + [USE], 1, 1301, 0),
     "what others read too comes as late": ([changed(FAR, distant=0.1)] * 50 + [USE], 1, 751, 12),
     "reads of L2": ([LOAD, USE], 1, 305, 0),
     "reads of L2 wait for writes before them": ([step_of(StepKind.STORE, sectors=500), LOAD, USE], 1, 805, 0),
@@ -429,14 +430,14 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
 
 
 def test_traffic_is_what_an_execution_asks_for() -> None:
-    seen = {"seen_sectors": 40, "seen_lines": 40, "seen_missed": 20, "seen_fresh": 20}
+    seen = {"seen_sectors": 40, "seen_lines": 40, "seen_missed": 20, "seen_fresh": 20, "seen_runs": 10}
     requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, "seen_brought": 5, **seen}}
     sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, {}, grid=(8, 1, 1), at_once=8)
     (found,) = traffic_of([sites], read_bytes=160 * 32 / 4, written_bytes=0, l2_bytes=1 << 20)
     # A line for each sector, half of the sectors in L1, a quarter of the others for the first time, as four
     # blocks read each; and all blocks at once, who wait for these together.
     shares = {"distant": 0.25, "late": 1.0, "spread": 1.0, "missing": 0.5, "brought": 0.25}
-    assert found[16] == Traffic(4.0, sectors=2.0, readers=4.0, **shares)
+    assert found[16] == Traffic(4.0, sectors=2.0, readers=4.0, run=64.0, **shares)
     shared = {**requests[1, "global_load"], "seen_missed": 5, "seen_fresh": 5, "seen_shared": 15}
     (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
@@ -471,14 +472,67 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
 
 
+def test_runs_go_on_from_access_to_access() -> None:
+    lanes = np.arange(32)
+    places = {
+        1: [lanes + 32 * step for step in range(4)],
+        2: [lanes, lanes + 1024, lanes + 1056],
+        # Sectors of 32 rows, then those beside them, and what ends where the second of these begins.
+        32: [32 * lanes + 8, 32 * lanes, np.arange(48, 64).repeat(2)],
+    }
+    for runs, each in places.items():
+        assert watched(each, reads=True)["runs"] == runs
+        assert watched(each, reads=False)["runs"] == runs
+
+
+@pytest.mark.parametrize(
+    ("steps", "at_once", "run"),
+    [
+        ((64, 1 << 15, 0), 8, 64 * 4),
+        ((64, 64 * 4, 0), 8, 64 * 8),
+        ((1 << 15, 64, 0), 8, 64),
+        ((64, 1 << 15, 0), 2, 64 * 2),
+        (None, 8, 64),
+    ],
+    ids=["rows", "rows of a whole array", "columns", "few at once", "not known how"],
+)
+def test_blocks_that_begin_one_after_the_other_make_longer_runs(
+    steps: tuple[int, ...] | None, at_once: int, run: float
+) -> None:
+    place = 1, "global_load"
+    requests = {place: {"requests": 16.0, "sectors": 64.0, "seen_fresh": 8, "seen_missed": 8, "seen_runs": 4}}
+    sites = TrafficSites(LOOP, [1, 16, 1], {}, requests, {place: steps}, (4, 4, 1), at_once)
+    (found,) = traffic_of([sites], 64 * 32, 0, 1 << 20)
+    assert found[16].run == run
+
+
+def test_short_runs_take_more_of_dram() -> None:
+    values = constants_of(H200).values
+    for opcode, name in (("LDG.E R0, [R2]", "reads"), ("STG.E [R2], R0", "writes")):
+        (block,) = code_of(([opcode], ())).blocks
+        for run, key in ((32, "of_64"), (64, "of_64"), (256, "of_256"), (1 << 20, "in_order")):
+            (step,) = steps_of(
+                block.instructions, [WORD], {0: Traffic(1, 4, run=run)}, constants_of(H200), {}
+            )
+            rates = (values[f"dram_{name}_{each}_gbps"] for each in ("in_order", key))
+            assert step.scattered == pytest.approx(next(rates) / next(rates))
+
+
 def test_stores_are_known_by_what_they_take_of_sectors_and_by_who_else_writes_there() -> None:
     code = code_of((["STG.E [R2], R0", "EXIT"], ()))
-    seen = {"seen_sectors": 128, "seen_lines": 128, "seen_own_lines": 16, "seen_own_sectors": 32}
+    seen = {
+        "seen_sectors": 128,
+        "seen_lines": 128,
+        "seen_own_lines": 16,
+        "seen_own_sectors": 32,
+        "seen_runs": 16,
+    }
     counts = {"requests": 8.0, "sectors": 128.0, "useful_bytes": 1024.0, **seen}
     sites = TrafficSites(code, [8], {}, {(1, "global_store"): counts}, {}, (1, 1, 1), 1)
     (found,) = traffic_of([sites], 0.0, 1024.0, 1 << 20)
     assert found[0].distant == pytest.approx(1024 / (128 * 32), rel=0.01)
-    assert found[0] == Traffic(16, 16, found[0].distant, spread=1.0, partial=True, writers=8, own=0.25)
+    shares = {"spread": 1.0, "partial": True, "writers": 8, "own": 0.25, "run": 64.0}
+    assert found[0] == Traffic(16, 16, found[0].distant, **shares)
     whole = {(1, "global_store"): {**counts, "useful_bytes": 4096.0, "seen_again": 16}}
     # Half of what is written drives out what waits to be written.
     (found,) = traffic_of([replace(sites, requests=whole)], 0.0, 4096.0, 1 << 20, unwritten_bytes=4096.0)
@@ -603,19 +657,19 @@ def test_l2_keeps_what_it_has_room_for() -> None:
     ("moves", "at_once", "l2_sectors", "distant", "late"),
     [
         # Four rows of four blocks, a row at once: all of it reads the same, and the next row something else.
-        ((False, True, True), 4, 1 << 20, 1 / 4, 1),
+        ((0, 64, 64), 4, 1 << 20, 1 / 4, 1),
         # Each of a row reads something else, and the next row the same again: from L2, if that has room.
-        ((True, False, True), 4, 1 << 20, 1 / 4, 1 / 4),
-        ((True, False, True), 4, 4000, 1 / 4 + 3 / 4 / 2, 1 / 4 + 3 / 4 / 2),
+        ((64, 0, 64), 4, 1 << 20, 1 / 4, 1 / 4),
+        ((64, 0, 64), 4, 4000, 1 / 4 + 3 / 4 / 2, 1 / 4 + 3 / 4 / 2),
         # Half a row at once: the other half comes in between.
-        ((True, False, True), 2, 4000, 1 / 4 + 3 / 4 / 2, 1 / 4 + 3 / 4 / 2),
+        ((64, 0, 64), 2, 4000, 1 / 4 + 3 / 4 / 2, 1 / 4 + 3 / 4 / 2),
         # Not known, or all at once: what they read at least comes from DRAM.
         (None, 4, 1 << 20, 1 / 4, 1 / 4),
-        ((True, False, True), 16, 1 << 20, 1 / 4, 1),
+        ((64, 0, 64), 16, 1 << 20, 1 / 4, 1),
     ],
 )
 def test_what_blocks_share_decides_what_comes_from_dram(
-    moves: tuple[bool, ...] | None, at_once: int, l2_sectors: int, distant: float, late: float
+    moves: tuple[int, ...] | None, at_once: int, l2_sectors: int, distant: float, late: float
 ) -> None:
     requests = {(1, "global_load"): {"requests": 4000.0, "sectors": 16000.0}}
     sites = TrafficSites(LOOP, [16, 4000, 16], {}, requests, {(1, "global_load"): moves}, (4, 4, 1), at_once)

@@ -38,7 +38,7 @@ _TOGETHER = ("bar", "mbarrier")
 #: Requests of warps, by their numbers in constants.cu, and bytes of a lane's.
 _SPACES = {"l2_load": 4, "store": 4, "wide_store": 16, "fetch_add": 4}
 _PRODUCTS = ("f16_64", "f16_128", "f16_256")
-_ENTRIES = ("instructions", "requests", "lives", "straight_code", "loaded_latency")
+_ENTRIES = ("instructions", "requests", "lives", "straight_code", "loaded_latency", "dram_runs")
 _OF_HOPPER = ("bulk_copies", "group_products", "cluster_barriers")
 #: Bytes of arrays that L2 holds, and that it does not.
 _OF_L2, _OF_DRAM = 16 * _MIB, 512 * _MIB
@@ -46,6 +46,8 @@ _RING = 64 * _MIB
 _CHASED = 2000
 #: Of a copy that L2 holds in part.
 _HELD_MIB = 64
+#: Bytes of rows of an array, and of what blocks access of each; the last ones by blocks along the rows, too.
+_ROW, _RUNS = 32 << 10, (64, 128, 256, 1024)
 #: Bytes of a bulk copy.
 _COPIED = 128
 
@@ -67,6 +69,7 @@ class ConstantMeter(Meter):
             "blocks": self._blocks,
             "latency under load": self._under_load,
             "results in L2": self._results_in_l2,
+            "runs in DRAM": self._runs_in_dram,
         }
         if self._device.arch == "sm_90":
             groups |= {"copies": self._copies, "products": self._products, "clusters": self._clusters}
@@ -250,6 +253,21 @@ class ConstantMeter(Meter):
             launch = self._queueing("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
             self._warm_us(launch)
             return {f"copy_{_HELD_MIB}_mib_cold_us": self._cold_us(launch)}
+
+    def _runs_in_dram(self) -> dict[str, float]:
+        """What DRAM takes and gives where blocks that begin one after the other access other rows."""
+        found = {}
+        with self._buffer(_OF_DRAM) as data:
+            for writes, name in enumerate(("reads", "writes")):
+                for down, run in (*((1, run) for run in _RUNS), (0, _RUNS[-1])):
+                    numbers = [ctypes.c_int(each) for each in (writes, down)]
+                    sizes = [ctypes.c_uint(each) for each in (run // 16, _OF_DRAM // _ROW, _ROW // 16)]
+                    ends = [address_of(data), address_of(self._sink)]
+                    grid = _OF_DRAM // (16 * 8 * 256)
+                    us = self._warm_us(self._queueing("dram_runs", [*numbers, *sizes, *ends], grid, 256))
+                    key = f"dram_{name}_of_{run}" if down else f"dram_{name}_in_order"
+                    found[f"{key}_gbps"] = _OF_DRAM / us / 1e3
+        return found
 
     def _copies(self) -> dict[str, float]:
         """Cycles of bulk copies that are waited for one at a time."""

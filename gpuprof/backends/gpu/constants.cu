@@ -291,6 +291,29 @@ extern "C" __global__ void loaded_latency(int copying, int steps, int lanes, con
     stamp(out, 0, rounds, from, nanoseconds());
 }
 
+// Blocks read, or write, `run` quads of 16 bytes that lie side by side of each of their rows, eight a thread. Those that
+// begin one after the other go down the rows, `pitch` quads apart, or along them.
+extern "C" __global__ void dram_runs(int writes, int down, unsigned run, unsigned rows, unsigned pitch, float4 *data,
+                                     float *sink)
+{
+    const unsigned pass = blockDim.x / run, high = rows / (8 * pass), wide = pitch / run;
+    const unsigned y = down ? blockIdx.x % high : blockIdx.x / wide;
+    const unsigned x = down ? blockIdx.x / high : blockIdx.x % wide;
+    float4 *at = data + (u64)(8 * pass * y + threadIdx.x / run) * pitch + x * run + threadIdx.x % run;
+    if (writes) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            at[(u64)i * pass * pitch] = make_float4(1, 2, 3, 4);
+        return;
+    }
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        total += __ldcg(at + (u64)i * pass * pitch).x;
+    if (total == 123456789.0f)
+        *sink = total;
+}
+
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Barriers of the two blocks of a cluster, one after the other.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_barriers(int rounds, long long *out)

@@ -161,10 +161,10 @@ def played(
 
 def _requests_of(
     result: LaunchResult, watch: CacheWatch, launch: int
-) -> tuple[Mapping[Place, Mapping[str, float]], Mapping[Place, tuple[bool, ...] | None]]:
+) -> tuple[Mapping[Place, Mapping[str, float]], Mapping[Place, tuple[int, ...] | None]]:
     """What was counted and seen of a launch's requests, and how blocks move, by place."""
     found: dict[Place, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    moving: dict[Place, tuple[bool, ...] | None] = {}
+    moving: dict[Place, tuple[int, ...] | None] = {}
     for site, counted in result.sites:
         for name, times in counted.items():
             found[site.ptx_line, site.family][name] += times

@@ -29,6 +29,8 @@ _MOST_SECTORS = 12_000
 #: Accesses of blocks that may tell each other something are by few threads; and so many threads tell how
 #: blocks move.
 _FEW = 4096
+#: Bytes that a place moves along an axis that no two blocks differ along.
+_UNSEEN = 1 << 40
 
 
 class CacheWatch(Observer):
@@ -40,11 +42,12 @@ class CacheWatch(Observer):
             another warp missed at the same time, `shared`, and those that the block asks L2 for first,
             `fresh`, and of these those that DRAM has brought with the other half of 64 bytes, `brought`; of
             stores the lines of all warps together, `own_lines`, those that the store before wrote to as well,
-            `again`, and the sectors that it did not, `own_sectors`; of bulk copies how many `copies`.
+            `again`, and the sectors that it did not, `own_sectors`; how many `runs` these make, or the fresh
+            ones, with those of the access before; of bulk copies how many `copies`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
-        moving: By the same key as `seen`, along which axes of the grid the place moves that blocks first
-            access, where it moves by as much from each block to the next; None where it does otherwise.
+        moving: By the same key as `seen`, by how many bytes the place that blocks first access moves along
+            each axis of the grid, where it moves by as much from each block to the next; else None.
     """
 
     def __init__(self, sectors: int) -> None:
@@ -54,8 +57,9 @@ class CacheWatch(Observer):
         #: What the first block of a batch has asked L2 for, and which block it is.
         self._asked: set[int] = set()
         self._first = 0
-        #: Sectors that the first block of a batch stored to last.
+        #: Sectors that the first block of a batch stored to last, and those that it asked L2 for first.
         self._stored: set[int] = set()
+        self._fetched: set[int] = set()
         #: Sectors that went by unseen since L1 was last known.
         self._unseen = 0.0
         self.seen: dict[tuple[int, int, bool], Counter[str]] = defaultdict(Counter)
@@ -63,7 +67,7 @@ class CacheWatch(Observer):
         self._after: dict[int, int] = {}
         self._written: dict[int, tuple[int, int]] = {}
         self.handed_on: Counter[int] = Counter()
-        self.moving: dict[tuple[int, int, bool], tuple[bool, ...] | None] = {}
+        self.moving: dict[tuple[int, int, bool], tuple[int, ...] | None] = {}
 
     def begin(self, named: Any) -> None:
         self._launch, self._named = self._launch + 1, named
@@ -77,11 +81,12 @@ class CacheWatch(Observer):
         if one.order.first != self._first:
             self._first, self._asked = one.order.first, set()
         missed: set[int] = set()
+        fresh: set[int] = set()
         for sector in sectors:
             if one.strong or sector not in self._held:
                 seen["missed"] += 1
                 if sector not in self._asked and sector not in missed:
-                    seen["fresh"] += 1
+                    fresh.add(sector)
                     seen["brought"] += sector ^ 1 in self._asked
                 missed.add(sector)
             else:
@@ -92,6 +97,9 @@ class CacheWatch(Observer):
                 if len(self._held) > self._room:
                     self._held.popitem(last=False)
         self._asked |= missed
+        seen["fresh"] += len(fresh)
+        seen["runs"] += _runs(fresh, self._fetched)
+        self._fetched = fresh or self._fetched
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
         if one.strong:
@@ -102,6 +110,7 @@ class CacheWatch(Observer):
         seen["own_lines"] += len(lines)
         seen["own_sectors"] += len(own - self._stored)
         seen["again"] += len(lines & before)
+        seen["runs"] += _runs(own - self._stored, self._stored)
         self._stored = own
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
@@ -159,10 +168,10 @@ class CacheWatch(Observer):
         sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
         return seen, sectors
 
-    def _movement(self, buffer: Buffer, one: MemoryOperation) -> tuple[bool, ...] | None:
-        """Along which axes the lowest place that each block of the batch accesses moves, if evenly.
+    def _movement(self, buffer: Buffer, one: MemoryOperation) -> tuple[int, ...] | None:
+        """By how many bytes the lowest place that each block of the batch accesses moves, if evenly.
 
-        Where no two blocks of the batch differ along an axis, it counts as moving.
+        Where no two blocks of the batch differ along an axis, it counts as moving far.
         """
         who, place = one.who[:_FEW] // one.order.block_threads, one.place[:_FEW].astype(np.int64) * one.size
         blocks, inverse = np.unique(who, return_inverse=True)
@@ -174,7 +183,13 @@ class CacheWatch(Observer):
         unseen = ~steps.any(axis=0)
         if rank + unseen.sum() < steps.shape[1] or (steps @ np.rint(found) != moved).any():
             return None
-        return tuple(((found.round() != 0) | unseen).tolist())
+        return tuple(np.where(unseen, _UNSEEN, found.round()).astype(np.int64).tolist())
+
+
+def _runs(sectors: set[int], before: set[int]) -> int:
+    """How many more runs of neighbouring sectors there are with these than without, beside those before."""
+    beginning = sum(one - 1 not in sectors and one - 1 not in before for one in sectors)
+    return beginning - sum(one + 1 in before for one in sectors)
 
 
 def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
