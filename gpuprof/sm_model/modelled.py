@@ -379,12 +379,15 @@ def _variants(
     if not ways and not differ:
         return [[usual_path(blocks, times, loops, forced)]]
     roles, found = min(_ROLES, launch.warps), []
+    meetings: dict[tuple[int, ...], int | None] = {}
     for block in range(count):
         of_block = block / count if count > 1 else 0.5
         places = [(role + of_block) / roles for role in range(roles)]
         found.append(
             [
-                usual_path(blocks, times, loops, dict.fromkeys(ways, place) | forced, place, of_block)
+                usual_path(
+                    blocks, times, loops, dict.fromkeys(ways, place) | forced, place, of_block, meetings
+                )
                 for place in places
             ]
         )

@@ -36,6 +36,7 @@ def usual_path(
     behind: Mapping[tuple[int, int], float] | None = None,
     place: float = _BEHIND,
     block_place: float = _BEHIND,
+    meetings: dict[tuple[int, ...], int | None] | None = None,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
@@ -48,8 +49,11 @@ def usual_path(
             these do.
         place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
         block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
+        meetings: Where lanes that part meet, by from where and by which ways: found for other warps of the
+            same code and times, and added to.
     """
     behind = dict(behind or {})
+    meetings = {} if meetings is None else meetings
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
     alone = _alone(loops, times)
     places = {
@@ -78,7 +82,6 @@ def usual_path(
     calls: list[int] = []
     #: Where lanes that parted meet, from where, and by which other ways they come.
     partings: list[tuple[int, int, list[int]]] = []
-    meetings: dict[tuple[int, ...], int | None] = {}
     while len(steps) < _MOST_STEPS:
         taken[number] += 1
         callee = blocks[number].callee

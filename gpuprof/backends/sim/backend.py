@@ -197,7 +197,7 @@ class SimBackend(Backend):
         """Whether the sums of a case, or of samples of it, take many times what counting them does."""
         share = max(sample.count / sample.total if sample else 1.0 for sample in samples)
         operations = case.problem.flops * share
-        return are_dear(operations, (one.sums for one in self.programs(case, compiled).values()))
+        return are_dear(operations, (one.sums for one in self._begun(case, compiled).values()))
 
     def _run_in_slices(
         self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None], why: str
@@ -276,7 +276,7 @@ class SimBackend(Backend):
                 or the samples do not stand for the grids.
         """
         bound = bound_launches(self.device, case, compiled)
-        programs = self.programs(case, compiled, with_slice=True)
+        programs = self._begun(case, compiled, with_slice=True)
         if any(program.deciding is None for program in programs.values()):
             raise NotConclusive
         links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in case.launches]
@@ -393,10 +393,7 @@ class SimBackend(Backend):
     ) -> "ExecutedCase":
         problem = case.problem
         bound = bound_launches(self.device, case, compiled)
-        if self._is_executed(case, compiled):
-            self._links.begin(compiled.values())
-        with timeline.span("decode", case.kernel.id):
-            programs = self.programs(case, compiled, follow_undefined=follow_undefined)
+        programs = self._begun(case, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
             programs = self.programs(case, compiled, follow_undefined=True)
         inputs = self.references_of(problem).inputs
@@ -475,6 +472,13 @@ class SimBackend(Backend):
         elsewhere = stands_elsewhere(case)
         explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
         return ExplainedFailure(fault.what, explanation)
+
+    def _begun(self, case: ConfiguredCase, compiled: Functions, **how: bool) -> dict[str, Program]:
+        """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""
+        if self._is_executed(case, compiled):
+            self._links.begin(compiled.values())
+        with timeline.span("decode", case.kernel.id):
+            return self.programs(case, compiled, **how)
 
     def programs(
         self,
