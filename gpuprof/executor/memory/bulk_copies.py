@@ -247,6 +247,8 @@ class BulkCopies:
 
     def arrived(self, columns: Columns, mask: Mask, phases: NDArray[np.int64], line: int) -> None:
         """The threads in `mask` arrive at barriers in these phases: what they did before is released."""
+        if not self.events.listeners:
+            return
         for column in np.unique(columns).tolist():
             for parity in (0, 1):
                 lanes = mask.lanes & (columns == column) & ((phases & 1) == parity)
