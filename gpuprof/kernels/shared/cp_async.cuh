@@ -3,12 +3,18 @@
 
 // Copies to shared memory that a thread starts and does not wait for.
 
-// Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing.
-template <int BYTES> static __device__ __forceinline__ void copy(real *target, const real *source, bool exists = true)
+// Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing. Where AROUND, the L2
+// cache fetches the 256 bytes around an element at once.
+template <int BYTES, bool AROUND = false>
+static __device__ __forceinline__ void copy(real *target, const real *source, bool exists = true)
 {
     const unsigned address = (unsigned)__cvta_generic_to_shared(target);
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
+                     : "memory");
+    else if (AROUND)
+        asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
+                     "r"(exists ? BYTES : 0), "n"(BYTES)
                      : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
