@@ -41,6 +41,7 @@ CASES = [
     ("splitk_tall", (131, 67, 90), {}),
     ("splitk_tall", (261, 68, 33), {"TALL": 4, "TM": 0}),
     ("splitk_tall", (66, 35, 200), {"TALL": 1, "WAYS": 3}),
+    ("splitk_tall", (133, 67, 21), {"TALL": 4, "TM": 4}),
     ("short_k", (133, 131, 41), {}),
     ("short_k", (20001, 9, 70), {}),
     ("short_k", (77, 20, 31), {"ROWS": 2}),

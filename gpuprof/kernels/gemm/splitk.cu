@@ -76,11 +76,11 @@ id = "splitk_tall"
 rung = 608
 shape_of = "splitk"
 title = "Taller tiles that fit C"
-idea = "For a large C and a K too short for the copy engine's kernels: two or all of a block's four warps have rows of their own, and fewer share k."
+idea = "For a large C and a K too short for the copy engine's kernels: two or all of a block's four warps have rows of their own, and fewer share k. Where all have, an SM has registers for four blocks, so that one computes while another waits for its tile or writes C."
 after = "splitk_fit"
 change = "An element that is copied serves more products: async_copy_sectors fall, and so do the sums to add up at the end."
 bottleneck = "The copies: one for each element."
-parameters = { BK = 16, STAGES = 2, TALL = 0 }
+parameters = { TM = 0, BK = 16, STAGES = 2, TALL = 0 }
 launch = { block = [128] }
 
 [variants.moves]
@@ -97,8 +97,11 @@ LANES_M = 4
 LANES_N = 8
 COLS = "TN if TN else 4 if K <= 97 else 8" # of C per thread
 BN = "LANES_N * COLS" # columns of C per block
-WARPS_M = "TALL if TALL else 2 if cdiv(M, 128) * cdiv(N, BN) <= sm_count or cdiv(cdiv(M, 128) * cdiv(N, BN), sm_count) * 2 > cdiv(cdiv(M, 64) * cdiv(N, BN), sm_count) else 4" # that have rows of their own
-ROWS = "TM if TM else 11 if cdiv(M, 44 * WARPS_M) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44 * WARPS_M) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32 * WARPS_M) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24 * WARPS_M) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
+OF_64 = "cdiv(cdiv(M, 64) * cdiv(N, BN), sm_count) * 64" # rows of C for the SM that has most, where a tile has 64
+OF_96 = "cdiv(cdiv(M, 96) * cdiv(N, BN), sm_count) * 96" # and where it has 96
+WARPS_M = "TALL if TALL else 2 if OF_64 <= OF_96 <= 192 else 4" # that have rows of their own
+ROWS = "TM if TM else (4 if OF_64 * 53 < OF_96 * 50 else 6) if WARPS_M == 4 else 8 if WARPS_M == 2 else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
+RESIDENT = "4 if WARPS_M == 4 and ROWS * COLS <= 48 else 1" # blocks that an SM has registers for
 BM = "LANES_M * ROWS * WARPS_M" # rows of C per block
 DEEP = "STAGES if STAGES else 3 if ROWS > 8 and COLS > 4 else 2" # tiles in flight
 TILES = "cdiv(M, BM) * cdiv(N, BN)"
@@ -111,11 +114,11 @@ TM = 8        # rows of C per thread; 0: as many as fit
 TN = 8        # columns of C per thread; 0: 4 where K is short, else 8
 BK = 64       # k per tile
 STAGES = 2    # tiles in flight; 0: as the tile needs them
-TALL = 1      # warps that have rows of their own, while the others share k; 0: two, or four where the SM that has most has no more to do
+TALL = 1      # warps that have rows of their own, while the others share k; 0: four, or two where an SM has two such blocks at most and no more to do so
 WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
 
 [candidates]
-TM = [0, 1, 2, 4, 8, 11]
+TM = [0, 1, 2, 4, 6, 8, 11]
 TN = [0, 4, 8]
 BK = [32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
@@ -306,15 +309,23 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #endif
     // Each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
     const auto each_sum = [&](auto use) {
-        constexpr int PLACES = BM * BN / WIDTH;
-        constexpr int PART = (PLACES + CLUSTER - 1) / CLUSTER;
-#pragma unroll(CLUSTER == 1 ? 4 : 1)
-        for (int i = t; i < PART; i += THREADS) {
-            const int place = rank * PART + i;
-            const int m = place / (BN / WIDTH);
-            const int n = place % (BN / WIDTH) * WIDTH;
-            if (place < PLACES && m0 + m < M && n0 + n < N)
+        constexpr int ACROSS = BN / WIDTH; // of a row
+        if constexpr (CLUSTER == 1 && THREADS % ACROSS == 0) {
+            // Each thread has columns of its own, so that where a sum lies follows from where the last one did.
+            const int n = t % ACROSS * WIDTH;
+            const int rows = n0 + n < N ? min(BM, M - m0) : 0;
+#pragma unroll 8
+            for (int m = t / ACROSS; m < rows; m += THREADS / ACROSS)
                 use(m, n);
+        } else {
+            constexpr int PART = (BM * ACROSS + CLUSTER - 1) / CLUSTER;
+#pragma unroll(CLUSTER == 1 ? 4 : 1)
+            for (int i = t; i < PART; i += THREADS) {
+                const int m = (rank * PART + i) / ACROSS;
+                const int n = (rank * PART + i) % ACROSS * WIDTH;
+                if (m < BM && m0 + m < M && n0 + n < N)
+                    use(m, n);
+            }
         }
     };
     const auto add_up = [&](float(&total)[WIDTH], int m, int n) {
@@ -409,7 +420,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #else
 #define IN_CLUSTERS
 #endif
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
     splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     const bool a_aligned = K % 4 == 0 && (size_t)A % 16 == 0;
