@@ -19,7 +19,7 @@ grid_blocks = "rises"
 
 [[variants]]
 id = "wgmma_split_pairs"
-rung = 675.8
+rung = 675.75
 shape_of = "wgmma_producer"
 title = "k split over pairs of blocks"
 idea = "As wgmma_split, of two tiles of 64x128 one below the other: the two blocks that have the same k share columns of B, so that each product takes half as many bytes from the L2 cache as with tiles of 64x64."
