@@ -24,6 +24,7 @@ PREDICATED = '"cp.async.cg.shared.global [%0], [%1], 16, %2;"'
 L2_HINT = '"cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;"'
 L1_COUNT = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 COPIES, SECTORS = "async_copy_shared_wavefronts", "global_load_sectors"
+PRODUCTS = ("hmma_instructions", "tensor_tf32_operations")
 EXTRA, EFFICIENCY = "async_copy_shared_bank_conflicts", "global_load_efficiency_pct"
 
 
@@ -37,6 +38,10 @@ EXTRA, EFFICIENCY = "async_copy_shared_bank_conflicts", "global_load_efficiency_
         (LOADS, (1000, 500), (999, 499), 2),
         # Passes that differ without their conflicts are unexplained throughout.
         (LOADS, (1000, 500), (1001, 500), 2),
+        # Loads wait for tensor cores that read shared memory too, not for those that read registers.
+        ((*LOADS, *PRODUCTS), (1000, 500, 10, 163_840), (1400, 500, 10, 163_840), 0),
+        ((*LOADS, *PRODUCTS), (1000, 500, 10, 40_960), (1400, 500, 10, 40_960), 2),
+        ((*LOADS, *PRODUCTS), (1000, 500, 10, 163_840), (999, 500, 10, 163_840), 2),
         # Wavefronts without conflicts are no comparison.
         ((LOADS[0], "barriers"), (5, 2), (6, 2), 0),
         (("barriers",), (0,), (3,), 1),
