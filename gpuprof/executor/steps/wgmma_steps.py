@@ -179,10 +179,10 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
             return _pattern(batch, mask, chunks), addresses
 
         if batch.events.address_only:  # whether they lie in shared memory is all that is to be seen
-            key = site, *(_distinct(bits, mask) for bits in descriptors)
-            if key not in batch.memo.inside:
+            named = {(site, n, each) for n, bits in enumerate(descriptors) for each in _distinct(bits, mask)}
+            if not named <= batch.memo.inside:
                 examined()
-                batch.memo.inside.add(key)
+                batch.memo.inside |= named
             return
         pattern, addresses = batch.memo.products[site].of(descriptors, mask, read_by_warps)
         batch.products.read(pattern, item.line)
@@ -287,10 +287,11 @@ class _Operand:
         return address - self._start
 
 
-def _distinct(bits: Lanes, mask: Mask) -> bytes:
+def _distinct(bits: Lanes, mask: Mask) -> list[int]:
     """Return the different descriptors of warps that take part."""
     used, of_warps = np.broadcast_arrays(mask.lanes.any(axis=2), np.asarray(bits)[..., 0])
-    return np.unique(of_warps[used]).tobytes()
+    found: list[int] = np.unique(of_warps[used]).tolist()
+    return found
 
 
 def _first_byte(batch: Batch) -> NDArray[np.int64]:
