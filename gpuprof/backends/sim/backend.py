@@ -32,7 +32,7 @@ from gpuprof.backends.sim.executed import (
 from gpuprof.backends.sim.instructions import (
     Links,
 )
-from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launch, unchecked
+from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launches, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import executed_case
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
@@ -285,17 +285,11 @@ class SimBackend(Backend):
         watch, observers = watching(self.device, case, compiled)
         sliced = SliceRun(_MOST_SLICE_STEPS, ValuelessElements())
         try:
-            results = [
-                run_launch(
-                    *(self.device, programs[one.entry], one, given, memory, buffers),
-                    blocks=sample or "all",
-                    watched_loops=link.watched_loops,
-                    merged_atomics=link.merged_atomics,
-                    sliced=sliced,
-                    observers=observers,
-                )
-                for one, given, sample, link in zip(case.launches, bound, samples, links, strict=True)
-            ]
+            results = run_launches(
+                *(self.device, case, programs, bound, links, samples, memory, buffers),
+                sliced=sliced,
+                observers=observers,
+            )
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
         except KernelFault as fault:
@@ -408,17 +402,8 @@ class SimBackend(Backend):
             order: Order | None = None,
             observers: Sequence[Observer] = (),
         ) -> list[LaunchResult]:
-            return [
-                run_launch(
-                    *(self.device, programs[one.entry], one, given, memory, buffers),
-                    blocks=sample or "all",
-                    watched_loops=found.watched_loops,
-                    merged_atomics=found.merged_atomics,
-                    order=order,
-                    observers=observers,
-                )
-                for one, given, sample, found in zip(case.launches, bound, samples, links, strict=True)
-            ]
+            given = self.device, case, programs, bound, links, samples, memory, buffers
+            return run_launches(*given, order=order, observers=observers)
 
         explain = partial(self._failure, case=case, memory=memory)
 

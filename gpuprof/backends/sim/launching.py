@@ -15,12 +15,14 @@ from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.device_memory import arguments_of
+from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped, foreign
-from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch
+from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, Sample, launch
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 from gpuprof.kernels.symbols import variable_named
+from gpuprof.machine_code.linking import Link
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
@@ -59,6 +61,30 @@ def run_launch(
         multiprocessors=device.sm_count,
         **how,
     )
+
+
+def run_launches(
+    device: Device,
+    case: ConfiguredCase,
+    programs: Mapping[str, Program],
+    bound: Sequence[Sequence[BoundArgument]],
+    links: Sequence[Link | NoLink],
+    samples: Sequence[Sample | None],
+    memory: GlobalMemory,
+    buffers: Mapping[str, Buffer],
+    **how: Any,
+) -> list[LaunchResult]:
+    """Run the launches of a case one after the other, or a sample of the blocks of each; `how` as above."""
+    return [
+        run_launch(
+            *(device, programs[one.entry], one, given, memory, buffers),
+            blocks=sample or "all",
+            watched_loops=link.watched_loops,
+            merged_atomics=link.merged_atomics,
+            **how,
+        )
+        for one, given, link, sample in zip(case.launches, bound, links, samples, strict=True)
+    ]
 
 
 def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
