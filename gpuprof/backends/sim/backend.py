@@ -207,6 +207,8 @@ class SimBackend(Backend):
         Raises:
             NotConclusive: Values must be computed, of the whole grid where there is no sample.
         """
+        if why != DEPENDS and not any(smaller_case(case, card) for card in cards_like(self.device)):
+            raise NotConclusive
         with self._verifying_smaller(case, compiled, why) as verify:
             counted = self._count_slices(case, compiled, samples)
             for spec, missing in () if any(samples) else never_written(case.problem, counted.buffers):
