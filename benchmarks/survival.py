@@ -300,7 +300,8 @@ def _gone_on_with(outcome: Outcome, folder: Path, held: dict[Row, Measurement], 
 def _made_ready(kind: str, folder: Path) -> Iterator[dict[str, str]]:
     """What a fault needs before the run begins, and the environment that the run needs for it."""
     if kind == "a damaged cache":
-        shutil.copytree(cache_directory(), folder / "cache")
+        # Other processes may be using it, and remove their locks.
+        shutil.copytree(cache_directory(), folder / "cache", ignore=shutil.ignore_patterns("*.lock"))
         yield {"GPUPROF_CACHE_DIR": str(folder / "cache")}
     elif kind == "a full disk":
         (folder / "out").mkdir()
