@@ -29,9 +29,7 @@ from gpuprof.backends.sim.executed import (
     mistaken_shares,
     stands_elsewhere,
 )
-from gpuprof.backends.sim.instructions import (
-    Links,
-)
+from gpuprof.backends.sim.instructions import Links
 from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launches, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import executed_case
@@ -159,6 +157,7 @@ class SimBackend(Backend):
             return self._found.of(key, partial(self._execute_first, case, compiled))
 
     def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
+        dear = False
         try:
             samples = self.samples(case)
             sampled = any(sample is not None for sample in samples)
@@ -168,14 +167,14 @@ class SimBackend(Backend):
                 except NotConclusive:
                     why = "Its launches depend on each other: the executor would have to run whole grids."
                     raise CaseSkipped(why, fix=RUN_WHOLE) from None
-            if sampled and self._sums_are_dear(case, compiled, samples):
-                for blocks in (samples, [None]):
-                    with suppress(NotConclusive):
-                        return self._run_in_slices(case, compiled, blocks, DEAR)
+            dear = sampled and self._sums_are_dear(case, compiled, samples)
+            for blocks in (samples, [None]) if dear else ():
+                with suppress(NotConclusive):
+                    return self._run_in_slices(case, compiled, blocks, DEAR)
             return self._run(case, compiled, samples)
         except SampleFallsShort as short:
             if short.expected_instructions <= _AFFORDABLE_INSTRUCTIONS:
-                if self._sums_are_dear(case, compiled, [None]):
+                if not dear and self._sums_are_dear(case, compiled, [None]):
                     with suppress(NotConclusive):
                         return self._run_in_slices(case, compiled, [None], DEAR)
                 return self._run(case, compiled, [None])

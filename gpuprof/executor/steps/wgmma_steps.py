@@ -170,9 +170,8 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
             addresses = [
                 each.addresses(batch, mask, bits) for each, bits in zip(in_shared, descriptors, strict=True)
             ]
-            return [
-                each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)
-            ], addresses
+            chunks = [each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)]
+            return chunks, addresses
 
         def read_by_warps() -> tuple[ChunkPattern, list[NDArray[np.int64]]]:
             chunks, addresses = examined()
