@@ -20,6 +20,8 @@ from gpuprof.devices.measured import reached
 _MEASURED_CAPABILITY = (9, 0)
 _OF_HOST = "_us"
 _COPIED_MIB = 64
+#: Bytes of a row that blocks access each, where they begin in other rows one after the other.
+DRAM_RUNS = (64, 128, 256, 1024)
 _OF_SM = ("fma_latency_cycles", "shared_latency_cycles", "l1_latency_cycles")
 
 

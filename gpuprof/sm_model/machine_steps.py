@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
-from gpuprof.devices.card_constants import CardConstants
+from gpuprof.devices.card_constants import DRAM_RUNS, CardConstants
 from gpuprof.machine_code.instruction_counts import pipe_of
 from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.sm_model.control_words import ControlWord
@@ -21,8 +21,6 @@ _STORE_SECTORS = 16
 _BARRIERS = 6
 #: Lines per sector where requests take whole ones.
 _WHOLE_LINE = 0.25
-#: Runs of bytes that were measured; what is twice as long as the last is in order.
-_RUNS = (64, 128, 256, 1024)
 _ARCHITECTURE = 90
 #: Cycles that an instruction keeps its pipe of one of the four schedulers: 32 lanes over those of the pipe.
 _PIPE_CYCLES = {"alu": 2, "fma": 1, "imad": 2, "fp64": 2, "xu": 8, "lsu": 2, "adu": 2, "tensor": 16, "tex": 2}
@@ -200,8 +198,11 @@ def _product(one: SassInstruction, constants: CardConstants) -> tuple[float, flo
 
 def _scattered(run: float, kind: str, values: Mapping[str, float]) -> float:
     """What a sector takes of DRAM beside one of a long run, which opens fewer of its rows."""
-    rates = (*(values[f"dram_{kind}_of_{each}_gbps"] for each in _RUNS), values[f"dram_{kind}_in_order_gbps"])
-    efforts = zip((*_RUNS, 2 * _RUNS[-1]), (max(1.0, rates[-1] / rate) for rate in rates), strict=True)
+    rates = [values[f"dram_{kind}_{each}_gbps"] for each in (*(f"of_{run}" for run in DRAM_RUNS), "in_order")]
+    # What is twice as long as the longest that was measured is in order.
+    efforts = zip(
+        (*DRAM_RUNS, 2 * DRAM_RUNS[-1]), (max(1.0, rates[-1] / rate) for rate in rates), strict=True
+    )
     for (low, before), (high, after) in pairwise(efforts):
         if run < high:
             return before + (after - before) * max(0.0, run - low) / (high - low)

@@ -17,6 +17,7 @@ from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.device_code import compiled_rates
 from gpuprof.backends.gpu.rate_meter import Meter, address_of, ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.devices.card_constants import DRAM_RUNS
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.toolchain.cache import compile_entries_cached
@@ -46,8 +47,8 @@ _RING = 64 * _MIB
 _CHASED = 2000
 #: Of a copy that L2 holds in part.
 _HELD_MIB = 64
-#: Bytes of rows of an array, and of what blocks access of each; the last ones by blocks along the rows, too.
-_ROW, _RUNS = 32 << 10, (64, 128, 256, 1024)
+#: Bytes of rows of an array.
+_ROW = 32 << 10
 #: Bytes of a bulk copy.
 _COPIED = 128
 
@@ -259,7 +260,7 @@ class ConstantMeter(Meter):
         found = {}
         with self._buffer(_OF_DRAM) as data:
             for writes, name in enumerate(("reads", "writes")):
-                for down, run in (*((1, run) for run in _RUNS), (0, _RUNS[-1])):
+                for down, run in (*((1, run) for run in DRAM_RUNS), (0, DRAM_RUNS[-1])):
                     numbers = [ctypes.c_int(each) for each in (writes, down)]
                     sizes = [ctypes.c_uint(each) for each in (run // 16, _OF_DRAM // _ROW, _ROW // 16)]
                     ends = [address_of(data), address_of(self._sink)]
