@@ -36,7 +36,6 @@ from gpuprof.errors import ExitCode, ResultsError
 from gpuprof.ncu.outcome import is_profiled, lacks_counters
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement
-from gpuprof.toolchain.cache import cache_directory
 
 ROOT = Path(__file__).parents[1]
 #: What is killed, by which signal, and which statuses the run may end with then.
@@ -214,7 +213,7 @@ def kill(
         go_on: Whether to go on with it then.
         setup: What runs.
     """
-    with _made_ready(kind, folder) as environment:
+    with _made_ready(kind, folder, setup) as environment:
         process, mark = _start(setup, folder, "-o", "out", **environment)
         results = folder / "out" / "results.json"
         errors = _wait_for_rows(setup, process, results, moment.rows)
@@ -297,12 +296,13 @@ def _gone_on_with(outcome: Outcome, folder: Path, held: dict[Row, Measurement], 
 
 
 @contextmanager
-def _made_ready(kind: str, folder: Path) -> Iterator[dict[str, str]]:
+def _made_ready(kind: str, folder: Path, setup: Setup) -> Iterator[dict[str, str]]:
     """What a fault needs before the run begins, and the environment that the run needs for it."""
     if kind == "a damaged cache":
-        # Other processes may be using it, and remove their locks.
-        shutil.copytree(cache_directory(), folder / "cache", ignore=shutil.ignore_patterns("*.lock"))
-        yield {"GPUPROF_CACHE_DIR": str(folder / "cache")}
+        environment = {"GPUPROF_CACHE_DIR": str(folder / "cache")}
+        process, _ = _start(replace(setup, sizes=setup.sizes[:1]), folder, "-o", "first", **environment)
+        process.communicate()
+        yield environment
     elif kind == "a full disk":
         (folder / "out").mkdir()
         (folder / "temporary").mkdir()
