@@ -10,7 +10,10 @@ python benchmarks/model_errors.py table FILE RESULTS…       hold them against 
 python benchmarks/model_errors.py samples DIR RESULTS.json… the same of their own cases, counted in DIR once,
                                                             for a minute at most
 
-Other sizes come last: --sizes=192,640.
+python benchmarks/model_errors.py measure RESULTS.csv      time every case on the GPU, in one worker process
+
+Other sizes come last: --sizes=192,640; or, in place of the ladders, kernels that declare their operation, at
+its default sizes: --kernels=DIR.
 
 Predictions come from counts, machine code and a card's constants (gpuprof/devices/constants) alone, and are
 committed before anybody compares them.
@@ -40,14 +43,22 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.shape import choose, configure
+from gpuprof.measure.case import Case
+from gpuprof.measure.process import WorkerProcess
+from gpuprof.measure.protocol import Open
+from gpuprof.measure.session import run_cases
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
+from gpuprof.results import Measurement
 from gpuprof.sm_model import NotModelled
 
 CARDS = ("h200", "h100")
 LADDERS = ("gemm", "transpose", "reduce", "softmax")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192)
+KERNELS: list[Path] = []
 
 
 def sizes_of(operation: str) -> list[int]:
@@ -57,7 +68,12 @@ def sizes_of(operation: str) -> list[int]:
 
 def _cases(device: Device) -> Iterator[tuple[str, Kernel, Kernel, Problem]]:
     """Operation, rung, the kernel that runs for it, and problem, the smallest first."""
-    for number in range(len(SIZES)):
+    for path in KERNELS:
+        ladder = ladder_of([path])
+        for extents in parse_sizes(ladder.operation.default_sizes, ladder.operation.dimensions):
+            for kernel in ladder.kernels:
+                yield ladder.operation.name, kernel, kernel, Problem.of(ladder.operation, extents, "f32")
+    for number in range(0 if KERNELS else len(SIZES)):
         for name in LADDERS:
             ladder = shipped_ladder(name)
             for rung in ladder.rungs:
@@ -138,6 +154,28 @@ def predict(folder: Path, output: Path) -> None:
             file.flush()
 
 
+def measure(output: Path) -> None:
+    """Write what each case takes on the first GPU; nothing of one that is not right there."""
+    request = Open(device="0", seed=0, seconds_per_case=0.2, timeout_s=30.0, explain=False)
+    worker = WorkerProcess(request)
+    device = worker.opened.device
+    card = next(card for card in CARDS if device.name.startswith(load_card(card).name))
+    cases = [*_cases(device)]
+    with output.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow((*_COLUMNS[:4], "measured_us", "reason"))
+
+        def done(number: int, found: Measurement) -> None:
+            operation, rung, _, problem = cases[number]
+            cold = found.timing and found.timing.cold
+            us = f"{cold.median_us:.6g}" if cold and found.outcome == "ok" else ""
+            rows.writerow((card, operation, rung.id, problem.label, us, found.reason or ""))
+            file.flush()
+
+        asked = [Case.of(kernel, problem) for _, _, kernel, problem in cases]
+        run_cases(asked, worker, request, done)
+
+
 def table(predictions: Path, results: Sequence[Path]) -> None:
     """Print the errors by ladder and size, of the cases that the model speaks of."""
     measured: dict[tuple[str, ...], float] = {}
@@ -145,7 +183,7 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
     for path in results:
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
+                for row in filter(lambda row: row["measured_us"], csv.DictReader(file)):
                     where = tuple(row[name] for name in _COLUMNS[:4])
                     measured[where] = float(row["measured_us"])
             continue
@@ -270,11 +308,15 @@ def _errors(rows: Sequence[tuple[float, ...]], fastest: float) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[-1].startswith("--kernels="):
+        KERNELS = sorted(Path(sys.argv.pop().partition("=")[2]).glob("*.cu"))
     if sys.argv[-1].startswith("--sizes="):
         SIZES = tuple(map(int, sys.argv.pop().partition("=")[2].split(",")))
     match sys.argv[1:]:
         case ["count", folder, *jobs]:
             count(Path(folder), int(jobs[0]) if jobs else 1)
+        case ["measure", output]:
+            measure(Path(output))
         case ["predict", folder, output]:
             predict(Path(folder), Path(output))
         case ["samples", folder, *results] if results:
