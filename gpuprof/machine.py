@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this process may use of the machine: cores and memory, as the system and its control groups allow."""
 
+import atexit
 import ctypes
 import gc
 import os
@@ -29,8 +30,10 @@ def collect_rarely() -> None:
     """Look for garbage less often: modules and decoded kernels are very many objects, and all of them stay.
 
     Looking at them again and again takes a sixth of what loading the modules does, and a tenth of executing.
+    At the end they are left to the system.
     """
     gc.set_threshold(100_000, 20, 20)
+    atexit.register(gc.freeze)
 
 
 def usable_cores() -> int:

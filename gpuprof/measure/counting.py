@@ -69,7 +69,7 @@ class Counting:
         seats = [ExecutorProcess(self._request) for _ in range(processes(expected, cards))]
         self._pool = Pool(seats, ahead=True)
         self.paused = self._pool.paused
-        self.close = self._pool.close
+        self.close = partial(self._pool.close, wait=False)
         # What takes long does not begin when other processes have nothing left to do.
         for case in sorted(expected, key=lambda case: -case.problem.array_bytes):
             if not case.is_reference:

@@ -99,11 +99,17 @@ class Pool(Generic[S]):
                 self._paused = False
                 self.changed.notify_all()
 
-    def close(self) -> None:
-        """End all workers; what is not done stays undone."""
+    def close(self, *, wait: bool = True) -> None:
+        """End all workers; what is not done stays undone. Memory takes a while to be given back."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
+        ending = threading.Thread(target=self._end)
+        ending.start()
+        if wait:
+            ending.join()
+
+    def _end(self) -> None:
         for seat in self._seats:
             seat.close()
         for thread in self._threads:

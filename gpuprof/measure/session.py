@@ -198,10 +198,14 @@ class _Slot:
             session.counting.add(index, self._cases[index], measurement)
 
     def reach(self, on_reached: Callable[[Device], None]) -> None:
-        """Have measured what the device reaches; where that fails it has not been measured."""
+        """Have measured what the device reaches; where that fails it has not been measured.
+
+        That was the worker's last: its driver takes a while to let go of the device.
+        """
         with suppress(WorkerDied, WorkerTimeout, PlaceLost, GpuprofError):
             worker = self._worker = self._worker or self._transport(self._request)
             on_reached(worker.ask(Reach(), self._request.timeout_s).device)
+        self._discard()
 
     def close(self) -> None:
         """End the worker, and the thread after its present case."""

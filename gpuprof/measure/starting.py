@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuprof.machine import ONE_THREAD
+from gpuprof.machine import ONE_THREAD, usable_cores
 
 if TYPE_CHECKING:
     from gpuprof.measure.protocol import Open, OpenExecutor
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Process = subprocess.Popen[str]
 #: What counts or explains beside a GPU leaves the processor to what measures.
 _NICENESS = 5
+#: What tells a process that it will execute: the device's name, too.
+EXECUTOR = "sim"
 _LADDERS = Path(__file__).parents[1] / "kernels"
 
 
@@ -37,13 +39,15 @@ _ahead: list[_Started] = []
 _lock = Lock()
 
 
-def worker_process(device: str = "none") -> Process:
+def worker_process(device: str) -> Process:
     """A process that serves what it is asked; it ends with the thread that starts it.
 
-    A GPU that `--device` names is opened before it is asked to.
+    The GPU that `--device` names is opened before it is asked to, and the executor loaded.
     """
+    executes = device.partition(":")[0] == EXECUTOR
+    ahead = [EXECUTOR] if executes else _gpu(device)
     return subprocess.Popen(
-        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *_gpu(device)],
+        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *ahead],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -74,22 +78,35 @@ def end(process: Process) -> None:
 
 
 def start_for(words: Sequence[str]) -> None:
-    """Start the process of the first worker where these words of a command line want one."""
+    """Start the process of the first worker where these words of a command line want one.
+
+    Where there are cores for it, some of those that count beside it start, too: which cases there are is not
+    known yet.
+    """
     command = words[0] if words else ""
     of_ladder = command.isidentifier() and command[0] != "_" and (_LADDERS / command).is_dir()
     elsewhere = any(word.partition("=")[0] in ("-h", "--help", "--cluster") for word in words)
     # A pipe would take the place of a standard stream that the shell closed.
     streams = None not in (sys.stdin, sys.stdout, sys.stderr)
     if (of_ladder or command == "run") and streams and not elsewhere:
-        named = re.search(r"\0--device[=\0](\d{1,3})\0", "\0".join(("", *words, "")))
+        line = "\0".join(("", *words, ""))
+        named = re.search(r"\0--device[=\0](\d{1,3}|sim[^\0]*)\0", line)
+        device = named[1] if named else "none"
+        kernels = [1 + listed.count(",") for listed in re.findall(r"\0(?:-k|--kernel)[=\0]([^\0]+)", line)]
         with suppress(OSError):  # told where a worker is wanted
-            _ahead.append(_Started(worker_process(named[1] if named else "none")))
+            _ahead.append(_Started(worker_process(device)))
+            if device.isdecimal() and "--no-lines" not in words:
+                some = usable_cores() // 2 - 1
+                start_ahead(1 + min(some, sum(kernels) or some), beside=True)
 
 
 def start_ahead(count: int, *, beside: bool = False) -> None:
-    """Let so many processes be there of those that no worker has taken, new ones `beside` what measures."""
+    """Let so many processes be there of those that no worker has taken; new ones execute.
+
+    They do it `beside` what measures, or measure themselves where there is no GPU.
+    """
     while len(_ahead) < count:
-        _ahead.append(_Started(worker_process(), beside=beside))
+        _ahead.append(_Started(worker_process(EXECUTOR), beside=beside))
         if beside:
             stand_back(_ahead[-1].process)
 
@@ -103,7 +120,8 @@ def stand_back(process: Process) -> None:
 @contextmanager
 def started_ahead() -> Iterator[None]:
     """Start the process of the worker that is opened next; what nobody has taken by the end is ended."""
-    start_ahead(1)
+    if not _ahead:
+        _ahead.append(_Started(worker_process("none")))
     try:
         yield
     finally:
@@ -112,10 +130,10 @@ def started_ahead() -> Iterator[None]:
 
 
 def wake_ahead(device: str) -> None:
-    """Let a process that is started ahead open the GPU that the next worker is to have."""
+    """Let the process of the first worker, which is started ahead, open the GPU that it is to have."""
     for gpu in _gpu(device) if _ahead else ():
         with suppress(OSError):  # told of the worker that takes it
-            tell(_ahead[-1].process, f"{gpu}\n")
+            tell(_ahead[0].process, f"{gpu}\n")
 
 
 def _gpu(device: str) -> list[str]:
@@ -133,7 +151,7 @@ def take(request: "Open | OpenExecutor") -> Process:
         if free is not None:
             _ahead.remove(free)
             return free.process
-    return worker_process("none" if isinstance(request, OpenExecutor) else request.device)
+    return worker_process(EXECUTOR if isinstance(request, OpenExecutor) else request.device)
 
 
 def tell(process: Process, encoded: str) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worker process: tied to the one that starts it before anything else is loaded, which takes a second.
 
-Run as `python -m gpuprof.measure.worker PARENT [GPU]`, with its process id and what GPU it will ask for.
+Run as `python -m gpuprof.measure.worker PARENT [GPU|sim]`, with its process id and what it will ask for.
 """
 
 import ctypes
@@ -14,8 +14,9 @@ from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 
-from gpuprof import signals
+from gpuprof import signals, timeline
 from gpuprof.machine import collect_rarely
+from gpuprof.measure.starting import EXECUTOR
 
 
 def end_with_parent(parent: int) -> None:
@@ -35,9 +36,13 @@ def main() -> None:
     collect_rarely()
     first: SimpleQueue[str] = SimpleQueue()
     Thread(target=_receive_first, args=(first,), daemon=True).start()
-    for gpu in sys.argv[2:]:
+    for gpu in filter(str.isdecimal, sys.argv[2:]):
         _wake(int(gpu))
-    from gpuprof.measure.serving import main as serve
+    with timeline.span("load"):
+        from gpuprof.measure.serving import main as serve
+
+        if EXECUTOR in sys.argv[2:]:
+            import gpuprof.backends.sim.backend  # noqa: F401
 
     serve(itertools.chain(iter([first.get()]), sys.stdin))
 

@@ -9,7 +9,7 @@ from problem_support import Gemm, ladder
 from typer.testing import CliRunner
 
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim import backend, sampled
+from gpuprof.backends.sim import backend, executed, sampled
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shape import configure
@@ -66,6 +66,29 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]
     kept = ("remarks", "verification")
     assert replace(without, **{part: getattr(with_values, part) for part in kept}) == with_values
+
+
+def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(monkeypatch):
+    card = load_card("h200")
+    kernel = next(one for one in ladder("gemm") if one.id == "wgmma_tma")
+    shape = configure(kernel, Gemm(256, 512, 64, dtype="bf16"), kernel.launch.block, {}, card)
+    compiled = compile_kernel(shape, card.arch)
+    with_values = backend.SimBackend(card, 0, blocks=0).count(shape, compiled)
+    decoded = []
+    load = executed.load_program
+
+    def load_program(*arguments, **how):
+        decoded.append(how["with_slice"])
+        return load(*arguments, **how)
+
+    monkeypatch.setattr(executed, "load_program", load_program)
+    monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
+    monkeypatch.setattr(backend, "stands_for_grid", lambda *_: False)
+    found = backend.SimBackend(card, 0, blocks=2).count(shape, compiled)
+    assert decoded == [True]
+    assert found.caveat is None
+    assert found.counters == with_values.counters
+    assert not found.others
 
 
 @pytest.mark.parametrize(

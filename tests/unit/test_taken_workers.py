@@ -92,6 +92,7 @@ def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures
     [
         *((words, [[]]) for words in ("gemm", "run mine.cu", "run mine.cu -o cluster", "gemm --device 0,1")),
         *((f"gemm -k naive {named}", [["3"]]) for named in ("--device 3", "--device=3 --quiet")),
+        ("gemm --device sim:h200", [["sim"]]),
         *((words, []) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
         ("__pycache__ ..", []),
     ],
@@ -102,6 +103,26 @@ def test_command_line_that_measures_here_starts_its_worker_before_it_is_read(mon
     assert [command[4:] for command in started] == gpus
     with starting.started_ahead():
         assert len(started) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "counting"),
+    [
+        *(("gemm -k a,b --device 0", 2), ("gemm -k a --device=0 --kernel b,c", 3), ("gemm --device 0", 7)),
+        *((f"gemm {words}", 0) for words in ("--device 0 --no-lines", "-k a,b", "--device sim:h200")),
+    ],
+)
+def test_some_that_count_start_with_the_worker_where_there_are_cores(monkeypatch, words, counting):
+    monkeypatch.setattr(starting, "usable_cores", lambda: 16)
+    started = started_processes(monkeypatch, KILLED, 0)
+    starting.start_for(words.split())
+    with starting.started_ahead():
+        assert [command[4:] for command in started[1:]] == [["sim"]] * counting
+        assert [one.beside for one in starting._ahead] == [False, *[True] * counting]
+        told = []
+        monkeypatch.setattr(starting, "tell", lambda process, text: told.append((process, text)))
+        starting.wake_ahead("0")
+        assert told == [(starting._ahead[0].process, "0\n")]
 
 
 @pytest.mark.parametrize(

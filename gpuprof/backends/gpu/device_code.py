@@ -29,7 +29,8 @@ def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
 
     None of them is timed, and each measurement waits for them: compiling takes a quarter as long this way.
     """
-    fast = ("--Ofast-compile=min", "--split-compile=4") if nvrtc_version() >= (13, 0) else ()
+    threads = _in_threads()
+    fast = ("--Ofast-compile=min", *threads) if threads else ()
     text, options = device_source(source), compiler_options(arch, device_macros(dtype), fast)
     with timeline.span("compile", f"{file_name(source)} {dtype}"):
         return compile_entries_cached(text, file_name(source), _FUNCTION.findall(text), options)[0].cubin
@@ -41,7 +42,13 @@ def compiled_rates(arch: str) -> bytes:
     target = target_of(arch, (text,))
     names = (*_RATES, *(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED if target != arch))
     with timeline.span("compile", "rates.cu"):
-        return compile_entries_cached(text, "rates.cu", names, compiler_options(target))[0].cubin
+        options = compiler_options(target, extra=_in_threads())
+        return compile_entries_cached(text, "rates.cu", names, options)[0].cubin
+
+
+def _in_threads() -> tuple[str, ...]:
+    """Options with which a compiler that can do so works in several threads, to the same machine code."""
+    return ("--split-compile=4",) if nvrtc_version() >= (13, 0) else ()
 
 
 def file_name(source: str | None) -> str:

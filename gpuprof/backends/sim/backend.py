@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from threading import Lock, Thread
 
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
@@ -115,6 +116,7 @@ class SimBackend(Backend):
         self._seed = seed
         self._blocks, self._models = blocks, models
         self._references: References | None = None
+        self._making = Lock()
         self._decoded = Programs()
         self._links = Links()
         self._found: Kept[Findings] = Kept(_KEPT_FINDINGS)
@@ -193,10 +195,18 @@ class SimBackend(Backend):
     def _sums_are_dear(
         self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None]
     ) -> bool:
-        """Whether the sums of a case, or of samples of it, take many times what counting them does."""
+        """Whether the sums of a case, or of samples of it, take many times what counting them does.
+
+        Then its slices run, which are decoded here with it.
+        """
         share = max(sample.count / sample.total if sample else 1.0 for sample in samples)
-        operations = case.problem.flops * share
-        return are_dear(operations, (one.sums for one in self._begun(case, compiled).values()))
+        likely = any("mma" in function.ptx for function in compiled.values())
+
+        def sums() -> Iterator[frozenset[str]]:
+            for program in self._begun(case, compiled, with_slice=likely).values():
+                yield program.sums
+
+        return are_dear(case.problem.flops * share, sums())
 
     def _run_in_slices(
         self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None], why: str
@@ -286,11 +296,12 @@ class SimBackend(Backend):
         watch, observers = watching(self.device, case, compiled)
         sliced = SliceRun(_MOST_SLICE_STEPS, ValuelessElements())
         try:
-            results = run_launches(
-                *(self.device, case, programs, bound, links, samples, memory, buffers),
-                sliced=sliced,
-                observers=observers,
-            )
+            with timeline.span("execute", case.kernel.id):
+                results = run_launches(
+                    *(self.device, case, programs, bound, links, samples, memory, buffers),
+                    sliced=sliced,
+                    observers=observers,
+                )
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
         except KernelFault as fault:
@@ -341,19 +352,20 @@ class SimBackend(Backend):
 
         Fails and skips as `run`.
         """
+        Thread(target=self._make_inputs, args=(case.problem,), daemon=True).start()
+        whole: list[Sample | None] = [None] * len(case.launches)
         try:
             samples = self.samples(case)
-            if any(samples) and self._sums_are_dear(case, compiled, samples):
+            dear = any(samples) and self._sums_are_dear(case, compiled, samples)
+            for blocks in (samples, whole) if dear else ():
                 with suppress(NotConclusive):
-                    return self._count_slices(case, compiled, samples)
+                    return self._count_slices(case, compiled, blocks)
             found = self._execute(case, compiled, samples)
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
-            if found.caveat and quick:
-                return self._execute(case, compiled, [None] * len(case.launches))
-            return found
+            return self._execute(case, compiled, whole) if found.caveat and quick else found
         except BlocksBuildOnEachOther as blocked:
             try:
-                return self._count_slices(case, compiled, [None] * len(case.launches))
+                return self._count_slices(case, compiled, whole)
             except NotConclusive:
                 raise blocked from None
 
@@ -501,11 +513,17 @@ class SimBackend(Backend):
 
     def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
-        if self._references is None or self._references.problem != problem:
-            self._references = None
-            with timeline.span("inputs", problem.label):
-                self._references = References(problem, problem.inputs(self._seed))
-        return self._references
+        with self._making:
+            if self._references is None or self._references.problem != problem:
+                self._references = None
+                with timeline.span("inputs", problem.label):
+                    self._references = References(problem, problem.inputs(self._seed))
+            return self._references
+
+    def _make_inputs(self, problem: Problem) -> None:
+        """Make inputs while the program is decoded; what goes wrong is told where they are needed."""
+        with suppress(Exception):
+            self.references_of(problem)
 
     def samples(self, case: ConfiguredCase) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all; raises as `sample_of` does."""
