@@ -9,13 +9,15 @@ traceback. Anything else that escapes is a bug in gpuprof.
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from enum import IntEnum
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -149,8 +151,19 @@ def reason(error: Exception) -> str:
 
 
 def foreign(error: object) -> str:
-    """What somebody else's error says, within a sentence: on one line, and without its full stop."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    """What somebody else's error says, within a sentence: on one line, no colours, without its full stop."""
+    return " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".") or type(error).__name__
+
+
+def asked(what: str, function: Callable[[Any], Any], given: Mapping[str, Any]) -> Any:
+    """What a function of the user's own makes of values by name."""
+    try:
+        return function(given)
+    except Exception as error:
+        raise InputError(
+            f"The function for {what} raises {type(error).__name__}: {foreign(error)}.",
+            fix=f"It is given {', '.join(given)}.",
+        ) from error
 
 
 #: What an operation on a path of a user's may raise, for `reason` to explain.

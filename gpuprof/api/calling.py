@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from numbers import Integral
+from numbers import Integral, Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.api.keywords import HeaderKeywords
-from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
+from gpuprof.errors import PATH_ERRORS, InputError, asked, nearest_file, reason
 from gpuprof.files import read_input
 from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
 from gpuprof.kernels.carried import carried_files
@@ -96,6 +96,8 @@ def _without_lists(given: Mapping[str, Any], lists: Mapping[str, tuple[str, ...]
         values = value if name in lists else [value]
         if not isinstance(values, list) or len(values) != len(names):
             raise InputError(f"{name} is a list of {len(names)} arrays.", fix="Expect a list of as many.")
+        if name in lists and all(isinstance(item, Number) for item in values):
+            raise InputError(f"{name} is a list of numbers.", fix=f"Give numpy.array({name}).")
         found |= zip(names, values, strict=True)
     return found
 
@@ -318,7 +320,7 @@ def _formulas(
     A function is called with `values`; names among `constants` become their numbers, others must be `known`.
     """
     if callable(given):
-        given = given(dict(values))
+        given = asked(what, given, dict(values))
     extents = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(extents) <= 3:
         raise InputError(f"{what} {given!r} has {len(extents)} extents.", fix="Give one to three.")

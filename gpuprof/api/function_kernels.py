@@ -35,7 +35,12 @@ def _is_numba(what: Any) -> bool:
 
 
 def _is_cute(what: Any) -> bool:
-    return getattr(getattr(what, "_dsl_cls", None), "__module__", "").split(".")[0] == "cutlass"
+    return getattr(getattr(_called(what), "_dsl_cls", None), "__module__", "").split(".")[0] == "cutlass"
+
+
+def _called(what: Any) -> Any:
+    """What is called where it is: of an object whose class says so, as CuTe's examples are, that method."""
+    return what.__call__ if hasattr(type(what).__call__, "_dsl_cls") else what
 
 
 def function_request(
@@ -50,14 +55,14 @@ def function_request(
     """What to measure of such functions, which are called with given arguments."""
     if launch is None:
         raise InputError("A call has no launch.", fix="Give grid and block.")
-    plain = [_plain(function) for function in functions]
-    for function in plain:
+    functions = [_called(function) for function in functions]
+    for function in functions:
         if sorted(_names_of(function, args)) != sorted(args):
             takes = ", ".join(_names_of(function, args))
-            what = f"{function.__name__} takes {takes}, and args has {', '.join(args)}."
+            what = f"{_name_of(function)} takes {takes}, and args has {', '.join(args)}."
             raise InputError(what, fix="Name each of its parameters in args.")
-    in_order = {name: args[name] for name in _names_of(plain[0], args)}
-    read = with_constants(given_call(plain[0].__name__, in_order, expect, said, folder))
+    in_order = {name: args[name] for name in _names_of(functions[0], args)}
+    read = with_constants(given_call(_name_of(functions[0]), in_order, expect, said, folder))
     arch = named_arch(how.device, how.arch)
     kernels = tuple(
         _kernel(function, rung, read, args, launch, arch, how.compile_timeout_s)
@@ -74,10 +79,19 @@ def _plain(function: Any) -> Any:
 
 def _names_of(function: Any, args: Mapping[str, Any]) -> tuple[str, ...]:
     """Its parameters; of CuTe's the last may be a stream, which nobody needs to give."""
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(function)
     return tuple(
         name for name, one in parameters.items() if name in args or "tream" not in str(one.annotation)
     )
+
+
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function.py_func if _is_numba(function) else function).parameters
+
+
+def _name_of(function: Any) -> str:
+    name: str = _plain(function).__name__
+    return type(function.__self__).__name__ if name == "__call__" else name
 
 
 def _kernel(
@@ -94,7 +108,7 @@ def _kernel(
     plain, arrays = _plain(function), read.operation.arrays
     values: dict[str, Any] = {}
     arguments: list[str] = []
-    for name in _names_of(plain, args):
+    for name in _names_of(function, args):
         if name not in arrays:
             values[name] = args[name]
             arguments.append(name)
@@ -107,11 +121,11 @@ def _kernel(
         made = compile_numba(function, values, arch, timeout_s)
         by = f"Numba {version_of('numba-cuda', 'numba')}"
     else:
-        constant = inspect.signature(plain).parameters
+        constant = _parameters(function)
         arguments = [name for name in arguments if "Constexpr" not in str(constant[name].annotation)]
         made = compile_cute(function, values, first_block(launch, read.integers), arch, timeout_s)
         by = f"CuTe DSL {version_of('nvidia-cutlass-dsl')}"
-    name, file = plain.__name__, plain.__code__.co_filename
+    name, file = _name_of(function), plain.__code__.co_filename
     return Kernel(
         id=name,
         file_name=Path(file).name,

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure from Python, and read results back."""
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -301,11 +302,14 @@ def _refuse(why: str, **given: Any) -> None:
 
 
 def _listed(what: What | Sequence[What]) -> list[What]:
-    return (
-        [what]
-        if isinstance(what, (str, Path, Source)) or is_triton(what) or is_function(what)
-        else list(what)
-    )
+    listed = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
+    for each in listed:
+        if not (isinstance(each, (str, os.PathLike, Source)) or is_triton(each) or is_function(each)):
+            raise InputError(
+                f"{getattr(each, '__name__', repr(each))} is no kernel.",
+                fix="Name a file, or give what triton.jit, numba.cuda.jit, cute.jit or cute.kernel made.",
+            )
+    return listed
 
 
 def _files(what: Sequence[What]) -> list[Path | Source]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpuprof.api.calling import LaunchValue, address_tables, given_call, with_constants
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, asked
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
 from gpuprof.machine import usable_cores
@@ -77,7 +77,7 @@ def triton_request(
     for name, value in args.items():
         if all(name in function.constants for function in found):
             constants[name] = value
-        elif value is None and name not in expect:
+        elif value is None and name not in expect and expect.keys() <= args.keys():
             absent[name] = None
         else:
             arguments[name] = value
@@ -158,9 +158,11 @@ def _check_names(function: _Function, given: Mapping[str, Any]) -> None:
         if name not in (*function.arguments, *function.constants):
             known = ", ".join((*function.arguments, *function.constants))
             raise InputError(f"{function.name} has no argument {name!r}.", fix=f"It has {known}.")
+    chosen = set.intersection(*map(set, function.configs)).union(*function.heuristics)
     for param in function.jit.params:
-        if not param.is_constexpr and param.name not in given and not param.has_default:
-            raise InputError(f"{function.name} is given no {param.name}.", fix="Name it in args.")
+        if param.name not in (*given, *chosen) and not param.has_default:
+            where = "constexprs" if param.is_constexpr else "args"
+            raise InputError(f"{function.name} is given no {param.name}.", fix=f"Name it in {where}.")
 
 
 def _selection(
@@ -208,7 +210,7 @@ def _selection(
 
 def _grid(given: LaunchValue, meta: Mapping[str, Any], ctas: int) -> tuple[int, int, int]:
     """Blocks in x, y and z, so many to a program: numbers, or a function of the call, as for Triton."""
-    found: Any = given(meta) if callable(given) else given
+    found: Any = asked("grid", given, meta) if callable(given) else given
     extents = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     if not 1 <= len(extents) <= 3 or not all(isinstance(extent, Integral) for extent in extents):
         raise InputError(

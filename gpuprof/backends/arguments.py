@@ -143,10 +143,12 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
     if declared is None or len(declared) != len(parameters):
         declared = tuple(Declared("", "", "") for _ in parameters)
     if len(names) != len(parameters):
+        by_name = kernel.built is not None and bool(kernel.built.by)
         raise CaseFailure(
-            f"The header of {kernel.id} names {len(names)} arguments ({', '.join(names)}); {function} takes"
+            f"{kernel.id} is given {len(names)} arguments ({', '.join(names)}); {function} takes"
             f" {_counted(declared)}.",
             fix=reordering(names, declared)
+            or ("Profile the kernel that it launches, with what that takes." if by_name else "")
             or "Make arguments in the header say what the kernel takes, in order.",
         )
     maps = {made.argument: made for made in case.tensor_maps}

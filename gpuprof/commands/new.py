@@ -14,7 +14,7 @@ from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
-from gpuprof.errors import HeaderError, InputError, did_you_mean
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
 from gpuprof.files import check_writable, read_input, same_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.header import header_span
@@ -30,8 +30,13 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     """Write a kernel file, and say how to measure it."""
     if path.suffix != ".cu":
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
-    if what.endswith(".cu") and Path(what).is_file():
-        _write(path, with_own_header(Path(what), read_input(Path(what))), force)
+    if what.endswith(".cu") and not Path(what).is_dir():
+        try:
+            source = read_input(Path(what))
+        except PATH_ERRORS as error:
+            fix = nearest_file(Path(what))
+            raise InputError(f"Cannot read {what}: {reason(error)}.", fix=fix) from error
+        _write(path, with_own_header(Path(what), source), force)
         say(f"Next: complete what it says, above all [check]; gpuprof run {shlex.quote(str(path))}")
         return
     operation, ladder, command = _found(what, path)
@@ -157,7 +162,7 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     each = sum(ELEMENT_TYPES[kind].nbytes for kind in arrays.values())
     yield f'[work]\nbytes = "{each} * {" * ".join(sizes[:2])}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
-    yield from (f'{name} = {{ value = "0", relative = "4 * u" }}' for name in written)
+    yield from (f'{name} = {{ value = "", relative = "4 * u" }}' for name in written)
     yield f"[launch]\nblock = {'[16, 16]' if two else '[256]'}"
     grid = ("cdiv({1}, block_x)", "cdiv({0}, block_y)") if two else ("cdiv({0}, block_x)",)
     yield f"grid = {listed_texts([text.format(*sizes) for text in grid])}"

@@ -227,7 +227,7 @@ def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:
             )
     if launch.dynamic_shared_bytes < 0:
         dynamic = launch.dynamic_shared_bytes
-        raise CaseSkipped(f"The header of {kernel.id} asks for {dynamic} bytes of dynamic shared memory.")
+        raise CaseSkipped(f"{kernel.id} asks for {dynamic} bytes of dynamic shared memory.")
 
 
 @lru_cache(maxsize=64)
@@ -262,7 +262,8 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
         if name in taken or problem.scalars[name] == scalar.neutral:
             continue
         if scalar.neutral is None:
-            raise CaseSkipped(f"{kernel.id} takes no {name}, without which {problem.operation.name} is none.")
+            what = f"{kernel.id} takes no {name}, without which {problem.operation.name} is none."
+            raise CaseSkipped(what, fix=f"Where its function takes it, name {name} in arguments.")
         raise CaseSkipped(f"{kernel.id} takes no {name}: it computes with {name} = {scalar.neutral:g} only.")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, asked
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.coded import GIVEN
@@ -206,7 +206,7 @@ def _read_only(array: Array) -> Array:
 
 def _result(name: str, expectation: Expectation, values: Mapping[str, Any], given: Array | None) -> Array:
     """What an output must hold: of the shape of the output, and without a NaN."""
-    result = _array(name, expectation(values) if callable(expectation) else expectation)
+    result = _array(name, asked(name, expectation, values) if callable(expectation) else expectation)
     if result.dtype.kind not in "biufV":
         raise InputError(f"What is expected of {name} is not an array of numbers.")
     if result.dtype == np.bool_:

@@ -367,7 +367,7 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         raise reader.error("unordered", "leaves no room for magnitude, nor for code of gpuprof's own")
     known = (*_known_to_checks(operation), *operation.parts)
     for key, text in (("value", check.value), ("magnitude", check.magnitude)):
-        if text:
+        if text or (key == "value" and not operation.coded):
             _check_formula(reader, key, text, known, "arrays")
     for key, text in (("relative", check.relative), ("absolute", check.absolute)):
         names = (*operation.dimensions, *operation.scalars, "u", "tiny", "truncation")

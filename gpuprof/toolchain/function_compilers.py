@@ -114,9 +114,9 @@ def _cute_value(value: Any) -> Any:
     return make_fake_compact_tensor(element, value.shape, stride_order=axes, assumed_align=_ALIGNED)
 
 
-#: What CuTe calls types of NumPy's, and Python's numbers.
+#: What CuTe calls types of NumPy's; numbers of Python's it takes as they are.
 _CUTE_TYPES = {
-    **{"int": "Int32", "float": "Float32", "bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN"},
+    **{"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN"},
     **{f"{kind}{bits}": f"{kind.capitalize()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
 }

@@ -25,12 +25,12 @@ class DSL:
 
 def compiled(function, *given, options):
     x, y, a, factor, n, *stream = given
-    assert (x, y, a, n) == ((("Float32", (1000,)),) * 2 + (("Float32", 2.0), ("Int32", 1000)))
+    assert (x, y, a, n) == ((("Float32", (1000,)),) * 2 + (("Float32", 2.0), 1000))
     assert stream == ([] if function._decorator_kind == "alone" else ["a stream"])
     assert "--gpu-arch sm_90a" in options
     assert "--dump-dir " in options  # else it leaves files where the user stands
     if factor == 13:
-        raise ValueError("13 is no factor")
+        raise ValueError("\x1b[91m13 is\x1b[0m no factor")
     defines = [("THREADS", "128"), ("FACTOR", str(factor))]
     made = compile_source(SOURCE, "k.cu", "scaled", compiler_options("sm_90", defines))
     return SimpleNamespace(__ptx__=made.ptx, __cubin__=made.cubin)
@@ -40,7 +40,7 @@ def compiled(function, *given, options):
 def compiler(monkeypatch):
     names = ("cutlass", "cutlass.cute", "cutlass.cute.runtime")
     whole, cute, runtime = modules = [ModuleType(name) for name in names]
-    whole.cute, whole.Int32, whole.Float32 = cute, (lambda n: ("Int32", n)), lambda a: ("Float32", a)
+    whole.cute, whole.Float32 = cute, lambda a: ("Float32", a)
     whole.Float32.__qualname__ = "Float32"
     cute.compile, cute.jit = compiled, lambda preprocess: lambda function: marked(function, "alone")
     runtime.make_fake_stream = lambda: "a stream"
@@ -66,6 +66,22 @@ def profiled(function, factor=3, **how):
     args = {"x": X, "y": None, "a": np.float32(2), "factor": factor, "n": 1000}
     given = {"expect": {"y": 6 * X}, "grid": 8, "block": 128, "device": "sim:h200", **how}
     return gpuprof.profile(function, args=args, **given)
+
+
+class Scaling:
+    """As CuTe's own examples are written."""
+
+    def __call__(self, x, y, a, factor: "cutlass.Constexpr", n, stream: "CUstream"):  # noqa: F821
+        """And this one's."""
+
+    marked(__call__, "jit")
+
+
+def test_an_object_whose_class_says_how_it_is_called_is_a_kernel():
+    for what in (Scaling(), Scaling().__call__):
+        run = profiled(what)
+        assert run.case().ok
+        assert run.record.kernels[0].id == "Scaling"
 
 
 @pytest.mark.parametrize(("function", "kind"), [(scale, "jit"), (scaled, "kernel")])

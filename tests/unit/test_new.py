@@ -109,20 +109,20 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
         (
             "__global__ void mine(const int n, float a, const float *x, float *const y, bool on)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }",
-            {'role = "out"': 'role = "inout"', 'value = "0"': 'value = "a * x + y"'},
+            {'role = "out"': 'role = "inout"', 'value = ""': 'value = "a * x + y"'},
         ),
         (
             "template <typename T, int STEP> __global__ void shifted(uint8_t *to, const T *__restrict__ from,"
             " size_t rows, unsigned int columns) { int x = blockIdx.x * blockDim.x + threadIdx.x,"
             " y = blockIdx.y * blockDim.y + threadIdx.y;"
             " if (y < rows && x < columns) to[y * columns + x] = from[y * columns + x] > STEP; }",
-            {'value = "0"': 'value = "where(from_ > 16, 1, 0)"'},
+            {'value = ""': 'value = "where(from_ > 16, 1, 0)"'},
         ),
         (
             "enum Mode { PLAIN, SCALED }; template <class T> __global__ void mine(const T *__restrict x,"
             " const int n, T *__restrict y, Mode mode) { int i = threadIdx.x + blockIdx.x * blockDim.x;"
             " if (i < n && mode == PLAIN) y[i] = x[i]; } template <class T> __global__ void mine(T *x) {}",
-            {'value = "0"': 'value = "x"'},
+            {'value = ""': 'value = "x"'},
         ),
     ],
 )

@@ -150,7 +150,9 @@ def test_a_compiler_that_does_not_end_is_ended():
         ({"more": {"nn": 3}}, "no argument 'nn'"),
         ({"block": 3}, "block does not go with"),
         ({"grid": None}, "has no launch"),
+        ({"constexprs": {}}, "given no BLOCK. Name it in constexprs"),
         ({"grid": "n"}, "grid would be 'n'"),
+        ({"grid": lambda meta: meta["m"]}, r"grid raises KeyError: 'm'\. It is given out, x, n, "),
         ({"params": {"BLOCK": 3}}, "params does not go with"),
     ],
 )
