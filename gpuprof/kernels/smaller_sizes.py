@@ -30,13 +30,16 @@ def expected_instructions(case: ConfiguredCase) -> float:
     return _PER_LANE * lanes + _PER_FLOP * case.problem.flops
 
 
+def _smaller_extents(extent: int) -> list[int]:
+    return [min(extent, tile * count + extent % tile) for tile, count in _STEPS]
+
+
 def smaller_problems(problem: Problem) -> Iterator[Problem]:
     """The same operation at smaller sizes; none where its arrays were given and have the size they have."""
     if problem.operation.coded == GIVEN:
         return
     seen = {problem.sizes}
-    for tile, count in _STEPS:
-        sizes = tuple(min(extent, tile * count + extent % tile) for extent in problem.sizes)
+    for sizes in zip(*map(_smaller_extents, problem.sizes), strict=True):
         if sizes not in seen:
             seen.add(sizes)
             yield replace(problem, sizes=sizes)
@@ -47,18 +50,55 @@ def smaller_cases(
 ) -> Iterator[ConfiguredCase]:
     """A case at smaller sizes, with several blocks along each axis where it has.
 
-    Executing one whole takes about `most_instructions` of single lanes at most.
+    Executing one whole takes about `most_instructions` of single lanes at most. Where the smallest takes
+    more, its extents shrink one by one.
     """
+    fit, least = False, None
     for problem in smaller_problems(asked.problem):
-        try:
-            smaller = asked.at(problem, device)
-            work = expected_instructions(smaller)
-        except (CaseSkipped, ExpressionError):
-            continue
-        several = all(
-            min(extent, 2) <= other
-            for one, large in zip(smaller.launches, asked.launches, strict=True)
-            for other, extent in zip(one.grid, large.grid, strict=True)
-        )
-        if several and work <= most_instructions:
-            yield smaller
+        if found := _with_several(asked, problem, device):
+            if found[1] <= most_instructions:
+                fit = True
+                yield found[0]
+            elif not fit and least is None:
+                least = problem
+    if not fit and least is not None:
+        yield from _shrunk(asked, least, device, most_instructions)
+
+
+def _shrunk(
+    asked: ConfiguredCase, problem: Problem, device: Device, most_instructions: float
+) -> Iterator[ConfiguredCase]:
+    """The first case that takes no more as extents shrink, a step each in turn as far as the kernel goes."""
+    lower = [
+        sorted({size for size in _smaller_extents(extent) if size < now})
+        for extent, now in zip(asked.problem.sizes, problem.sizes, strict=True)
+    ]
+    while any(lower):
+        for axis, sizes in enumerate(lower):
+            if not sizes:
+                continue
+            smaller = (*problem.sizes[:axis], sizes.pop(), *problem.sizes[axis + 1 :])
+            if found := _with_several(asked, replace(problem, sizes=smaller), device):
+                problem = found[0].problem
+                if found[1] <= most_instructions:
+                    yield found[0]
+                    return
+            else:
+                sizes.clear()
+
+
+def _with_several(
+    asked: ConfiguredCase, problem: Problem, device: Device
+) -> tuple[ConfiguredCase, float] | None:
+    """The case at another size and what it takes; None where it takes none, or one block along an axis."""
+    try:
+        smaller = asked.at(problem, device)
+        work = expected_instructions(smaller)
+    except (CaseSkipped, ExpressionError):
+        return None
+    several = all(
+        min(extent, 2) <= other
+        for one, large in zip(smaller.launches, asked.launches, strict=True)
+        for other, extent in zip(one.grid, large.grid, strict=True)
+    )
+    return (smaller, work) if several else None

@@ -4,7 +4,11 @@
 
 import pytest
 from cuda_sources import kernel_file
-from problem_support import measured_file
+from problem_support import executor, find_kernel, measured_file, problem_for
+
+from gpuprof.backends.sim import sampled
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import measure_case
 
 SCALED_BOXES, WARPGROUP_GEMM = kernel_file("scaled_boxes"), kernel_file("warpgroup_gemm")
 
@@ -46,6 +50,19 @@ def test_tensor_copies_feed_a_warpgroup(tmp_path, sizes):
     m, n, k = map(int, sizes.split("x"))
     blocks = -(-m // 64) * -(-n // 64)
     assert case.counters["tensor_f16_operations"].value == 2 * blocks * 64 * 64 * -(-k // 64) * 64
+
+
+def test_wide_tiles_are_counted_and_modelled_without_values_as_with_them(monkeypatch):
+    kernel = find_kernel("gemm", "wgmma_producer_128x256")
+    problem = problem_for(kernel, 1024, 1024, 512, dtype="f16")
+    case = Case.of(kernel, problem)
+    computed, _ = measure_case(case, *executor(blocks=6, linked=True))
+    monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
+    counted, _ = measure_case(case, *executor(blocks=6, linked=True, seed=1))
+    assert (computed.outcome, counted.outcome) == ("ok", "ok"), (computed.reason, counted.reason)
+    assert computed.remarks == ()
+    assert "verified at 256x512x256" in "".join(counted.remarks)
+    assert computed.model == counted.model is not None
 
 
 @pytest.mark.parametrize(

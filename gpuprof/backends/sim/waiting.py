@@ -24,8 +24,8 @@ from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
 from gpuprof.results import Verification
 
-#: What a smaller size may take that is run whole, in instructions of single lanes, very roughly: two seconds.
-_MOST_INSTRUCTIONS = 1.5e8
+#: What a smaller size may take that is run whole, in instructions of lanes, very roughly: three seconds.
+_MOST_INSTRUCTIONS = 2.1e8
 #: So few that blocks of a smaller size have several tiles each, and seldom equally many.
 _FEW_MULTIPROCESSORS = 7
 #: Why values are computed and verified at a smaller size.

@@ -26,9 +26,10 @@ _WATCHED = 400_000
 _MOST_LOOKS = 1500
 #: Sectors of an instruction that are looked at.
 _MOST_SECTORS = 12_000
-#: Accesses of blocks that may tell each other something are by few threads; and so many threads tell how
-#: blocks move.
+#: Accesses of blocks that may tell each other something are by few threads.
 _FEW = 4096
+#: So many of a batch's first blocks, of its last ones and of those in the middle tell how blocks move.
+_TELLING = 16
 #: Bytes that a place moves along an axis that no two blocks differ along.
 _UNSEEN = 1 << 40
 
@@ -145,7 +146,7 @@ class CacheWatch(Observer):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
             seen["copies"] += len(np.unique(one.by))
-            seen["sectors"] += len(one.by) * one.size >> _SECTOR
+            seen["sectors"] += len(one.by) * one.pieces * one.size >> _SECTOR
             return seen, []
         if one.mask is None or self._left <= 0:
             return seen, []
@@ -173,10 +174,15 @@ class CacheWatch(Observer):
 
         Where no two blocks of the batch differ along an axis, it counts as moving far.
         """
-        who, place = one.who[:_FEW] // one.order.block_threads, one.place[:_FEW].astype(np.int64) * one.size
-        blocks, inverse = np.unique(who, return_inverse=True)
+        who, place = one.who // one.order.block_threads, one.place.astype(np.int64) * one.size
+        runs = np.flatnonzero(np.diff(who, prepend=-1))  # of threads of one block
+        blocks, inverse = np.unique(who[runs], return_inverse=True)
         lowest = np.full(len(blocks), np.iinfo(np.int64).max)
-        np.minimum.at(lowest, inverse, buffer.address + place)
+        np.minimum.at(lowest, inverse, buffer.address + np.minimum.reduceat(place, runs))
+        if len(blocks) > 3 * _TELLING:
+            middle = len(blocks) // 2
+            told = np.r_[:_TELLING, middle : middle + _TELLING, -_TELLING:0]
+            blocks, lowest = blocks[told], lowest[told]
         indices = np.array([self._named(int(block) * one.order.block_threads)[1] for block in blocks])
         steps, moved = indices - indices[:1], lowest - lowest[:1]
         found, _, rank, _ = np.linalg.lstsq(steps, moved.astype(np.float64), rcond=None)

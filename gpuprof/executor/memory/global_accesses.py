@@ -80,7 +80,7 @@ class MemoryOperation:
     `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
     warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
     vector count as so many operations. It happens at a `moment` that who judges it gives it. An
-    `address_only` one moves no values.
+    `address_only` one moves no values: of a bulk copy it may tell the first of so many `pieces` alone.
     """
 
     order: ThreadOrder
@@ -94,6 +94,7 @@ class MemoryOperation:
     by: Numbers | None = None
     moment: int = 0
     address_only: bool = False
+    pieces: int = 1
     site: int | None = None
     tally: Tally | None = None
 

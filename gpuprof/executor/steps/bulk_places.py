@@ -3,6 +3,7 @@
 """What the decoders of all bulk copies share: operands, what is checked, and global memory by chunks."""
 
 from collections.abc import Iterator
+from math import gcd
 from typing import Any, NoReturn
 
 import numpy as np
@@ -196,7 +197,10 @@ def _judge(
 
 
 def tell_of_reads(batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes) -> None:
-    """Tell who listens that each lane has the copy engine read so many bytes, of which no value moves."""
+    """Tell who listens that each lane has the copy engine read so many bytes, of which no value moves.
+
+    `start` is the address of the first of them.
+    """
     shape = (batch.blocks, batch.warps, WARP)
     lanes = np.broadcast_to(mask.lanes, shape)
     first, size = (np.broadcast_to(each, shape)[lanes] for each in (start, length))
@@ -205,19 +209,26 @@ def tell_of_reads(batch: Batch, line: int, mask: Mask, start: Lanes, length: Lan
         chosen = size == each
         buffer = batch.memory.holding(int(first[chosen][0]), int(first[chosen][0]) + 1)
         if buffer is not None and batch.events.is_told(buffer):
-            place = (first[chosen] - buffer.address) // each
-            batch.events.tell("read", buffer, index=place, mask=None, by=who[chosen], size=each, line=line)
+            piece = gcd(each, CHUNK_BYTES)
+            place, count = (first[chosen] - buffer.address) // piece, each // piece
+            how = {"mask": None, "by": who[chosen], "size": piece, "pieces": count, "line": line}
+            batch.events.tell("read", buffer, index=place, **how)
 
 
-def bytes_inside(tensor: TensorDescriptor, first: list[Lanes]) -> Lanes:
-    """Return how many bytes of a box each lane finds in the array; `first` has each coordinate of the box."""
-    total: Lanes = np.full((1, 1, 1), tensor.item_bytes, dtype=np.int64)
+def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lanes]:
+    """Return where what each lane's box has of the array begins, and how many bytes that is.
+
+    `first` has each coordinate of the box.
+    """
+    address, total = (np.full((1, 1, 1), each, np.int64) for each in (tensor.address, tensor.item_bytes))
+    strides = tensor.item_bytes, *tensor.strides
     for axis, (start, count, extent) in enumerate(zip(first, tensor.counts, tensor.extents, strict=True)):
         step = tensor.steps[axis] if tensor.steps and axis else 1
         # Not np.clip, which takes several times as long for the few values that there are.
         before, within = (np.minimum(np.maximum(-(-(end - start) // step), 0), count) for end in (0, extent))
+        address = address + np.minimum(start + before * step, extent - 1) * strides[axis]
         total = total * (within - before)
-    return total
+    return address, total
 
 
 def outside(

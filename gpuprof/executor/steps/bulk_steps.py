@@ -31,10 +31,10 @@ from gpuprof.executor.steps.bulk_places import (
     BulkAddress,
     box_places,
     by_number,
-    bytes_inside,
     check_multiple,
     gathered,
     in_shared,
+    inside_of,
     of_chunks,
     outside,
     tell_of_reads,
@@ -177,8 +177,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
         columns = barrier.use(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.events.address_only:
-                inside = bytes_inside(tensor, coordinates)
-                tell_of_reads(batch, item.line, of_map, np.full((1, 1, 1), tensor.address), inside)
+                tell_of_reads(batch, item.line, of_map, *inside_of(tensor, coordinates))
                 batch.bulk.bring(columns, of_map, length)
                 continue
             for column, part in by_number(columns, of_map):
