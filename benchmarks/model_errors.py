@@ -8,7 +8,8 @@ python benchmarks/model_errors.py table FILE RESULTS…       hold them against 
                                                             or an …-errors.csv, by ladder and size; both go to
                                                             …-errors.csv beside …-predictions.csv
 python benchmarks/model_errors.py samples DIR RESULTS.json… the same of their own cases, counted in DIR once,
-                                                            for a minute at most
+                                                            for a minute at most, and where warps' cycles go
+                                                            beside Nsight Compute's stalls
 
 python benchmarks/model_errors.py measure RESULTS.csv      time every case on the GPU, in one worker process
 
@@ -25,16 +26,16 @@ import signal
 import statistics
 import sys
 import time
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from gpuprof.analysis.models import stalled
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.modelling import played
@@ -53,7 +54,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement
-from gpuprof.sm_model import NotModelled
+from gpuprof.sm_model import Modelled, NotModelled
 
 CARDS = ("h200", "h100")
 LADDERS = ("gemm", "transpose", "reduce", "softmax")
@@ -224,18 +225,21 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
     print(f"| all | both {_summary(found, fastest, CARDS, LADDERS)}")
 
 
+#: Reasons that a warp waits for, of both.
+_STALLS = ("issue", "dependency", "latency", "barrier")
 #: Seconds that a case of a sample may take to be counted.
 _MOST_S = 60
 
 
 def samples(folder: Path, results: Sequence[Path]) -> None:
-    """Print how far off the cases of each file are."""
+    """Print how far off the cases of each file are, and shares of stalls, modelled and measured."""
 
     def late(*_: object) -> None:
         raise CaseSkipped("It takes more than a minute to count.")
 
     signal.signal(signal.SIGALRM, late)
     folder.mkdir(parents=True, exist_ok=True)
+    stalls = [["kernel", "size", *(f"{name}{of}" for name in _STALLS for of in ("", "_ncu"))]]
     print("| results | cases | without | mean | median | worst |\n|---|--:|--:|--:|--:|--:|")
     for path in results:
         run = read_run(path)
@@ -256,8 +260,10 @@ def samples(folder: Path, results: Sequence[Path]) -> None:
                 if not kept.exists():
                     kernel = choose(rung, ladder.kernels, problem, _backend.device)
                     kept.write_bytes(pickle.dumps(_counted(kernel, problem)))
-                us = played(load_card(card), *pickle.loads(kept.read_bytes())).us
-                errors.append(us / case.timing.cold.median_us - 1)
+                found = played(load_card(card), *pickle.loads(kept.read_bytes()))
+                errors.append(found.us / case.timing.cold.median_us - 1)
+                if measured := stalled(case):
+                    stalls.append([rung.id, problem.label, *_stalls(found, measured)])
                 print(f"{path.stem} {kept.stem} {errors[-1]:+.0%}", file=sys.stderr, flush=True)
             except GpuprofError:
                 silent += 1
@@ -267,6 +273,17 @@ def samples(folder: Path, results: Sequence[Path]) -> None:
         if off:
             parts = f"{statistics.mean(off):.1%} | {statistics.median(off):.1%} | {max(errors, key=abs):+.0%}"
             print(f"| {path.stem} | {len(off)} | {silent} | {parts} |", flush=True)
+    csv.writer(sys.stdout, lineterminator="\n").writerows(stalls)
+
+
+def _stalls(found: Modelled, measured: Mapping[str, float]) -> Iterator[str]:
+    """Percent of resident warps' cycles by reason, modelled and measured; memory is one reason."""
+    parts: Counter[str] = Counter()
+    for (_, reason), share in found.lines.items():
+        parts["latency" if reason == "bandwidth" else reason] += share
+    for name in _STALLS:
+        for shares in (parts, measured):
+            yield f"{100 * shares[name] / sum(shares.values()):.0f}"
 
 
 def _summary(
@@ -296,7 +313,11 @@ def _loss(rows: Sequence[tuple[float, ...]], fastest: float) -> float:
 
 
 def _rank(rows: Sequence[tuple[float, ...]]) -> float:
-    ranks = [np.argsort(np.argsort([row[side] for row in rows])).tolist() for side in (0, 1)]
+    """Spearman's correlation of measured and modelled times: equal ones share their ranks' mean."""
+    ranks = []
+    for side in (0, 1):
+        us = sorted(row[side] for row in rows)
+        ranks.append([bisect_left(us, row[side]) + bisect_right(us, row[side]) for row in rows])
     return statistics.correlation(*ranks)
 
 

@@ -414,12 +414,12 @@ class StreamingMultiprocessor:
             start = max(now, self._data)
             self._data = taken = start + step.asked.passes
             last = start + _PASS_LATENCY * max(0.0, step.asked.passes - 1)
-            done, queued = last + step.latency, start - now
+            done = last + step.latency
             if step.kind == StepKind.STORE:
                 self._store(warp, step, start)
             elif step.kind != StepKind.SHARED:
-                done, more = self._cached(warp, step, last)
-                queued += more
+                done, queued = self._cached(warp, step, last)
+                queued += start - now
         far = step.kind in (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
         if step.kind == StepKind.COPY:
             warp.copies = max(warp.copies, (done, queued))

@@ -109,6 +109,12 @@ def test_who_needs_a_load_from_dram_waits_for_latency_and_bandwidth() -> None:
     assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
 
 
+def test_who_waits_in_shared_memory_s_queue_waits_for_no_bandwidth() -> None:
+    steps = [step_of(StepKind.SHARED, sets=0, passes=32, latency=23), step_of(StepKind.PLAIN, waits=(0,))]
+    play(steps, warps=8)
+    assert spent(steps, "bandwidth") == 0 < 7 * 32 < spent(steps, "dependency")
+
+
 def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
     copy = step_of(StepKind.BULK, sectors=4)
     working = [step_of(StepKind.PHASE), step_of(StepKind.PLAIN, stall=100)]
