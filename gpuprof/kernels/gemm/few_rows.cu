@@ -17,11 +17,13 @@ ffma_thread_instructions = "falls"
 [launch]
 block = [256]
 grid = ["CLUSTER", "cdiv(N, 128)"]
-dynamic_shared_bytes = "(min(2 * M, MOST_ROWS) * max(SLAB, 128 * (block_x // 32)) + cdiv(min(2 * M, MOST_ROWS) * 128, CLUSTER * block_x) * CLUSTER * block_x) * real_bytes"
+dynamic_shared_bytes = "(ROWS * max(SLAB, 128 * (block_x // 32)) + cdiv(ROWS * 128, CLUSTER * block_x) * CLUSTER * block_x) * real_bytes"
 
 [constants]
 MOST_ROWS = 16
 SLAB = 512 # k of A in shared memory at a time
+ROWS = "M if M <= 2 else 4 if M <= 4 else 8 if M <= 8 else MOST_ROWS" # room for so many rows of C
+VECTOR = "N % 4 == 0" # rows of B start at multiples of 16 bytes: a lane has four neighbours, else every 32nd column
 
 [parameters]
 CLUSTER = 6 # blocks that share 128 columns: a cluster is within one group of SMs, which those of eight leave idle
@@ -76,12 +78,11 @@ static __device__ __forceinline__ void store_to_block(float *mine, unsigned rank
     asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
-// ROWS: room for so many rows of C. VECTOR: rows of B start at multiples of 16 bytes; a lane then has four neighbours,
-// else every 32nd column.
-template <int ROWS, bool VECTOR>
-static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha, const float *A, const float *B,
-                                                float beta, float *C)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, SM_BLOCKS)
+    few_rows(int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C)
 {
+    if (ROWS <= 2) // exactly so many, which the compiler need not ask for each of
+        M = ROWS;
     constexpr int HELD = ROWS > 8 ? 4 : ROWS > 4 ? DEPTH / 2 : DEPTH; // many rows' sums leave room for fewer reads
     constexpr int TURNS = (ROWS * COLUMNS + CLUSTER * THREADS - 1) / (CLUSTER * THREADS); // to add up what a block gets
     const int t = threadIdx.x;
@@ -183,29 +184,4 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
         float *c = C + (size_t)(i / COLUMNS) * N + n;
         *c = beta == 0 ? alpha * total : alpha * total + beta * *c;
     }
-}
-
-template <bool VECTOR>
-static __device__ __forceinline__ void multiply_rows(int M, int N, int K, float alpha, const float *A, const float *B,
-                                                     float beta, float *C)
-{
-    if (M == 1)
-        multiply<1, VECTOR>(M, N, K, alpha, A, B, beta, C);
-    else if (M == 2)
-        multiply<2, VECTOR>(M, N, K, alpha, A, B, beta, C);
-    else if (M <= 4)
-        multiply<4, VECTOR>(M, N, K, alpha, A, B, beta, C);
-    else if (M <= 8)
-        multiply<8, VECTOR>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<16, VECTOR>(M, N, K, alpha, A, B, beta, C);
-}
-
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, SM_BLOCKS)
-    few_rows(int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C)
-{
-    if (N % 4 == 0 && (size_t)B % 16 == 0)
-        multiply_rows<true>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply_rows<false>(M, N, K, alpha, A, B, beta, C);
 }
