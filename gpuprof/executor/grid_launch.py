@@ -3,7 +3,7 @@
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -87,8 +87,8 @@ class LaunchResult:
             whole grid: shape (basic blocks,); of several launches together nothing.
         block_threads: How often threads did, likewise.
         block_parted: How often lanes of a warp parted at the end of each, likewise.
-        loop_iterations: Of the loops that were to be watched, how often warps entered one and made so many
-            iterations, by its basic block and by these; of several launches together nothing.
+        loop_iterations: How often warps entered a loop and made so many iterations, by its basic block and by
+            these; of several launches together nothing.
         remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
             and memory of its heap that it did not free.
         printed: What it printed, of its first calls of `printf`.
@@ -134,9 +134,8 @@ def launch(
     cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
     observers: Sequence[Observer] = (),
-    watched_loops: Iterable[int] = (),
     sliced: SliceRun | None = None,
-    merged_atomics: Collection[int] = (),
+    merged_atomics: Container[int] = (),
     order: Order | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
@@ -156,11 +155,10 @@ def launch(
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         observers: Who is told of what threads do to memory, and listeners of what orders them.
-        watched_loops: Basic blocks of `program.listing.loops`, whose iterations are to be counted.
         sliced: Run the control slice alone, of a program that has one: it counts the same, and moves no value
             that decides nothing. Launches that follow each other share one.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
-            code.
+            code; asked when blocks have ended.
         order: In which other order warps and blocks run; told whether they came to their end. Reading shared
             memory that nobody has written is no fault by itself then.
 
@@ -178,7 +176,7 @@ def launch(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
     template.merged_atomics = merged_atomics
-    template.loops = {number: program.listing.loops[number].entries for number in watched_loops}
+    template.loops = {number: loop.entries for number, loop in program.listing.loops.items()}
     owned = pieces_of(memory.heap)
     if sliced is not None:
         instruction_budget = _NO_BUDGET

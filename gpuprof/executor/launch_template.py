@@ -4,7 +4,7 @@
 
 import math
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
@@ -144,7 +144,7 @@ class LaunchTemplate:
         )
         #: Loops whose turns are counted, each with the basic blocks before it.
         self.loops: dict[int, tuple[int, ...]] = {}
-        self.merged_atomics: Collection[int] = ()
+        self.merged_atomics: Container[int] = ()
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)

@@ -3,7 +3,7 @@
 """Add up a launch's event counts: for the whole grid by name, and for each source line."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import ceil
 
 import numpy as np
@@ -141,7 +141,7 @@ class Totals:
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for all of its warp.
     """
 
-    def __init__(self, program: Program, sample: Sample, merged_atomics: Collection[int] = ()) -> None:
+    def __init__(self, program: Program, sample: Sample, merged_atomics: Container[int] = ()) -> None:
         self.program = program
         self._merged_atomics = merged_atomics
         self._sampled = sample.count < sample.total

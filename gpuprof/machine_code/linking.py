@@ -137,11 +137,6 @@ class Link:
     twins: Mapping[int, int]
 
     @property
-    def watched_loops(self) -> tuple[int, ...]:
-        """Loops whose iterations the executor must count, by the basic blocks where iterations begin."""
-        return tuple(dict.fromkeys((*(one.loop for one in self.copies), *self.twins.values())))
-
-    @property
     def merged_atomics(self) -> frozenset[int]:
         """Lines of the PTX text whose atomic operation one lane does for all of its warp."""
         return merged_atomics(self.code)

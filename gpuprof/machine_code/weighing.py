@@ -28,7 +28,7 @@ _NEARLY_ALL = 0.75
 class Executed:
     """What the executor counted of one launch.
 
-    `warps` and `threads` are by basic block of the program; `turns` are of watched loops: how often warps
+    `warps` and `threads` are by basic block of the program; `turns` are of loops: how often warps
     entered one and made so many iterations; `parted` is how often lanes of a warp parted at the end of each
     block.
     """

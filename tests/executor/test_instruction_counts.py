@@ -62,9 +62,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
         memory.allocate(value, str(i)) if isinstance(value, np.ndarray) else value
         for i, value in enumerate(case.arguments)
     ]
-    result = launch(
-        program, case.grid, case.block, arguments, memory, case.shared, watched_loops=found.watched_loops
-    )
+    result = launch(program, case.grid, case.block, arguments, memory, case.shared)
     return count([(found, weigh(found, Executed.by(result)))], 90)
 
 

@@ -290,7 +290,7 @@ class SimBackend(Backend):
         programs = self._begun(case, compiled, with_slice=True)
         if any(program.deciding is None for program in programs.values()):
             raise NotConclusive
-        links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in case.launches]
+        links = [partial(self._links.of, compiled[one.entry], programs[one.entry]) for one in case.launches]
         check_room(case, programs.values())
         memory, buffers = device_memory(case, self.references_of(case.problem).inputs, None)
         watch, observers = watching(self.device, case, compiled)
@@ -308,7 +308,9 @@ class SimBackend(Backend):
             raise self._failure(fault, case, memory) from fault
         if any(samples) and not stands_for_grid(case.problem, buffers, combined(results)):
             raise NotConclusive
-        return executed_case(self.device, case, compiled, programs, links, results, buffers, watch)
+        return executed_case(
+            self.device, case, compiled, programs, [link() for link in links], results, buffers, watch
+        )
 
     def _run(
         self,
@@ -406,7 +408,7 @@ class SimBackend(Backend):
         inputs = self.references_of(problem).inputs
         check_room(case, programs.values())
         memory, buffers = device_memory(case, inputs, unread)
-        links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in case.launches]
+        links = [partial(self._links.of, compiled[one.entry], programs[one.entry]) for one in case.launches]
         watch, observers = watching(self.device, case, compiled)
 
         def launch_all(
@@ -454,8 +456,9 @@ class SimBackend(Backend):
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
         seen = watch if self._models else None
+        linked = [link() for link in links]
         found = executed_case(
-            *(self.device, case, compiled, programs, links, results, buffers, seen), mistaken=mistaken
+            *(self.device, case, compiled, programs, linked, results, buffers, seen), mistaken=mistaken
         )
         entries = [one.entry for one in case.launches]
         return replace(

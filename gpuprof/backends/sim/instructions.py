@@ -28,10 +28,9 @@ _KEPT_BYTES, _KEPT_INSTRUCTIONS = 16 << 20, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NoLink:
-    """Why the instructions of a launch are not counted; nothing is asked of the executor for them."""
+    """Why the instructions of a launch are not counted."""
 
     reason: str
-    watched_loops: ClassVar[tuple[int, ...]] = ()
     merged_atomics: ClassVar[frozenset[int]] = frozenset()
 
 
@@ -51,7 +50,7 @@ class Links:
         self._listings.expect(cubin)
 
     def begin(self, functions: Iterable[CompiledKernel]) -> None:
-        """Have machine code that will be linked disassembled while the executor gets ready to run it."""
+        """Have machine code that will be linked disassembled while the executor runs it."""
         cubins = [each.cubin for each in functions if (each.cubin, each.entry) not in self._links]
         if cubins:
             Thread(target=self._listings.begin, args=(cubins,), daemon=True).start()

@@ -3,9 +3,10 @@
 """One launch of a case: what it is given, what the driver would refuse, and how the executor runs it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from gpuprof.machine_code.linking import Link
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
+
+#: The link of a launch's machine code and program, once it is there.
+FindLink = Callable[[], Link | NoLink]
 
 
 def bound_launches(device: Device, case: ConfiguredCase, compiled: Functions) -> list[list[BoundArgument]]:
@@ -68,23 +72,37 @@ def run_launches(
     case: ConfiguredCase,
     programs: Mapping[str, Program],
     bound: Sequence[Sequence[BoundArgument]],
-    links: Sequence[Link | NoLink],
+    links: Sequence[FindLink],
     samples: Sequence[Sample | None],
     memory: GlobalMemory,
     buffers: Mapping[str, Buffer],
     **how: Any,
 ) -> list[LaunchResult]:
-    """Run the launches of a case one after the other, or a sample of the blocks of each; `how` as above."""
+    """Run the launches of a case one after the other, or a sample of the blocks of each; `how` as above.
+
+    Links are asked for where the counts depend on them: disassembling takes as long as a short run.
+    """
     return [
         run_launch(
             *(device, programs[one.entry], one, given, memory, buffers),
             blocks=sample or "all",
-            watched_loops=link.watched_loops,
-            merged_atomics=link.merged_atomics,
+            merged_atomics=_MergedAtomics(link),
             **how,
         )
         for one, given, link, sample in zip(case.launches, bound, links, samples, strict=True)
     ]
+
+
+class _MergedAtomics(Container[int]):
+    def __init__(self, link: FindLink) -> None:
+        self._link = link
+
+    @cached_property
+    def _lines(self) -> frozenset[int]:
+        return self._link().merged_atomics
+
+    def __contains__(self, line: object) -> bool:
+        return line in self._lines
 
 
 def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
