@@ -13,7 +13,7 @@ acknowledged its stores.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import ceil, floor, log1p
 from random import Random
 
@@ -280,9 +280,10 @@ class StreamingMultiprocessor:
         self._left = blocks
         for _ in range(min(blocks, self._resident)):
             self._launch(0.0)
+        times, turn = self._time, self._turn
         while True:
-            while (now := min(self._time)) < _NEVER:
-                self._turn(self._time.index(now), now)
+            while (now := min(times)) < _NEVER:
+                turn(times.index(now), now)
             # What a path leaves out nobody begins.
             stuck = {id(warp.block): warp.block for held in self._held for warp in held}
             resumed = [self._resume(block, _ALL) for block in stuck.values()]
@@ -310,10 +311,10 @@ class StreamingMultiprocessor:
 
     def _turn(self, unit: int, now: float) -> None:
         """Issue an instruction of a scheduler, or move on to when one can be issued."""
-        pipes, (even, odd) = self._pipes[unit], self._banks[unit]
+        pipes, (even, odd), held = self._pipes[unit], self._banks[unit], self._held[unit]
         soonest = _NEVER
         last = self._last[unit]
-        for warp in self._held[unit] if last is None else (last, *self._held[unit]):
+        for warp in held if last is None else chain((last,), held):
             when = warp.ready
             if when <= now:
                 step = warp.step
@@ -325,8 +326,8 @@ class StreamingMultiprocessor:
                     when = free
                 if when <= now:
                     if warp is not last:
-                        self._held[unit].remove(warp)
-                        self._held[unit].append(warp)
+                        held.remove(warp)
+                        held.append(warp)
                     self._time[unit], self._last[unit] = now + 1, warp
                     self._issue(warp, now)
                     return

@@ -76,28 +76,32 @@ class CacheWatch(Observer):
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
         """As an observer: only a load that is not strong may find its data in L1."""
-        if one.strong:
+        strong = one.strong
+        if strong:
             self._receive(buffer, one)
         seen, sectors = self._look(buffer, one, reads=True)
         if one.order.first != self._first:
             self._first, self._asked = one.order.first, set()
+        if not sectors:
+            return
+        held, asked = self._held, self._asked
         missed: set[int] = set()
         fresh: set[int] = set()
         for sector in sectors:
-            if one.strong or sector not in self._held:
+            if strong or sector not in held:
                 seen["missed"] += 1
-                if sector not in self._asked and sector not in missed:
+                if sector not in asked and sector not in missed:
                     fresh.add(sector)
-                    seen["brought"] += sector ^ 1 in self._asked
+                    seen["brought"] += sector ^ 1 in asked
                 missed.add(sector)
             else:
                 seen["shared"] += sector in missed
-            if not one.strong:
-                self._held[sector] = None
-                self._held.move_to_end(sector)
-                if len(self._held) > self._room:
-                    self._held.popitem(last=False)
-        self._asked |= missed
+            if not strong:
+                held[sector] = None
+                held.move_to_end(sector)
+                if len(held) > self._room:
+                    held.popitem(last=False)
+        asked |= missed
         seen["fresh"] += len(fresh)
         seen["runs"] += _runs(fresh, self._fetched)
         self._fetched = fresh or self._fetched
@@ -150,9 +154,8 @@ class CacheWatch(Observer):
             return seen, []
         if one.mask is None or self._left <= 0:
             return seen, []
-        shape = (one.mask.warps, 32)
-        lanes = np.broadcast_to(one.mask.lanes[0], shape)
-        if not lanes.any():
+        first = one.mask.lanes[0]
+        if not (one.mask.whole or first.any()):
             return seen, []
         if seen["looks"] >= _MOST_LOOKS or seen["sectors"] >= _MOST_SECTORS:
             self._unseen += seen["sectors"] / seen["looks"]
@@ -161,6 +164,8 @@ class CacheWatch(Observer):
             self._held.clear()
             self._unseen = 0.0
         seen["looks"] += 1
+        shape = (one.mask.warps, 32)
+        lanes = np.broadcast_to(first, shape)
         start = buffer.address + np.broadcast_to(one.index[0], shape)[lanes].astype(np.int64) * one.size
         found = np.unique(np.nonzero(lanes)[0].astype(np.int64) << 42 | start >> _SECTOR)
         seen["sectors"] += len(found)
