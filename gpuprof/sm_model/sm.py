@@ -61,6 +61,11 @@ class StepKind(IntEnum):
     END = 14
 
 
+#: What does not pass through the data path of L1, and whose results come from beyond the SM.
+_NO_DATA = (StepKind.LATE, StepKind.PRODUCT)
+_FAR = (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
+
+
 @dataclass(slots=True)
 class Step:
     """One instruction as the SM plays it.
@@ -189,6 +194,7 @@ class _Warp:
     unit: int
     ready: float
     entered: float
+    steps: Sequence[Step]
     step: Step
     path: Sequence[int]
     role: int
@@ -303,17 +309,16 @@ class StreamingMultiprocessor:
             self._launched += 1
             role = number * len(paths) // self._warps
             path = paths[role]
-            first = self._steps[path[0]][0]
+            steps = self._steps[path[0]]
             self._held[unit].append(
-                _Warp(block, unit, start, start, first, path, role, issued=start, number=number)
+                _Warp(block, unit, start, start, steps, steps[0], path, role, issued=start, number=number)
             )
             self._time[unit] = min(self._time[unit], start)
 
     def _turn(self, unit: int, now: float) -> None:
         """Issue an instruction of a scheduler, or move on to when one can be issued."""
-        pipes, (even, odd), held = self._pipes[unit], self._banks[unit], self._held[unit]
-        soonest = _NEVER
-        last = self._last[unit]
+        pipes, banks, held = self._pipes[unit], self._banks[unit], self._held[unit]
+        (even, odd), soonest, last = banks, _NEVER, self._last[unit]
         for warp in held if last is None else chain((last,), held):
             when = warp.ready
             if when <= now:
@@ -325,29 +330,31 @@ class StreamingMultiprocessor:
                 if step.odd and when < (free := odd - (step.odd == 1)):
                     when = free
                 if when <= now:
-                    if warp is not last:
-                        held.remove(warp)
-                        held.append(warp)
-                    self._time[unit], self._last[unit] = now + 1, warp
-                    self._issue(warp, now)
-                    return
+                    break
             if when < soonest:
                 soonest = when
-        self._time[unit], self._last[unit] = soonest, None
-
-    def _issue(self, warp: _Warp, now: float) -> None:
-        step, kind = warp.step, warp.step.kind
-        self._pipes[warp.unit][step.pipe] = now + step.cycles
-        banks = self._banks[warp.unit]
+        else:
+            self._time[unit], self._last[unit] = soonest, None
+            return
+        if warp is not last:
+            held.remove(warp)
+            held.append(warp)
+        self._time[unit], self._last[unit] = now + 1, warp
+        pipes[step.pipe] = now + step.cycles
         if step.even:
-            banks[0] = max(now, banks[0]) + step.even
+            banks[0] = (now if now > even else even) + step.even
         if step.odd:
-            banks[1] = max(now, banks[1]) + step.odd
+            banks[1] = (now if now > odd else odd) + step.odd
         step.spent[_ISSUE] += now - warp.issued - warp.waited
         warp.issued, warp.waited, warp.ready = now, step.stall - 1, now + step.stall
-        if not kind:  # as most are
+        if step.kind:  # as few have
+            self._do(warp, step, now)
+        else:
             self._advance(warp)
-            return
+
+    def _do(self, warp: _Warp, step: Step, now: float) -> None:
+        """Let an instruction that was issued do what it does beside taking a slot."""
+        kind = step.kind
         if kind == StepKind.END:
             self._note(warp)
             self._end(warp, now)
@@ -364,17 +371,17 @@ class StreamingMultiprocessor:
 
     def _advance(self, warp: _Warp) -> None:
         """Go on to the next instruction, and find out when it can be issued."""
-        warp.index += 1
-        steps = self._steps[warp.path[warp.place]]
-        if warp.index == len(steps):
+        warp.index = index = warp.index + 1
+        steps = warp.steps
+        if index == len(steps):
             self._note(warp)
             warp.entered = warp.ready
-            warp.place, warp.index = warp.place + 1, 0
+            warp.place, warp.index = warp.place + 1, (index := 0)
             if warp.place == len(warp.path):
                 self._end(warp, warp.ready)
                 return
-            steps = self._steps[warp.path[warp.place]]
-        warp.step = step = steps[warp.index]
+            warp.steps = steps = self._steps[warp.path[warp.place]]
+        warp.step = step = steps[index]
         step.spent[_DEPENDENCY] += warp.waited
         for number in step.waits:
             if held := warp.held[number]:
@@ -403,31 +410,33 @@ class StreamingMultiprocessor:
 
     def _begin(self, warp: _Warp, step: Step, now: float) -> None:
         """Find out when the result of an instruction comes."""
-        done, queued = now + step.latency, 0.0
+        done, queued, kind = now + step.latency, 0.0, step.kind
         taken = now
-        if step.kind == StepKind.GROUP:
+        if kind == StepKind.GROUP:
             done, queued = warp.copies
-        elif step.kind == StepKind.BULK_STORE:
+        elif kind == StepKind.BULK_STORE:
             self._store(warp, step, now)
-        elif step.kind == StepKind.BULK:
+        elif kind == StepKind.BULK:
             self._begin_copy(warp.block, step, now)
-        elif step.kind not in (StepKind.LATE, StepKind.PRODUCT):
+        elif kind not in _NO_DATA:
             start = max(now, self._data)
             self._data = taken = start + step.asked.passes
             last = start + _PASS_LATENCY * max(0.0, step.asked.passes - 1)
             done = last + step.latency
-            if step.kind == StepKind.STORE:
+            if kind == StepKind.STORE:
                 self._store(warp, step, start)
-            elif step.kind != StepKind.SHARED:
+            elif kind != StepKind.SHARED:
                 done, queued = self._cached(warp, step, last)
                 queued += start - now
-        far = step.kind in (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
-        if step.kind == StepKind.COPY:
+        far = kind in _FAR
+        if kind == StepKind.COPY:
             warp.copies = max(warp.copies, (done, queued))
-        for number, when in ((step.sets, done), (step.frees, taken + _READ_CYCLES)):
-            if number is not None:
-                warp.held[number].append((when, queued))
-                warp.far[number] |= far
+        if (number := step.sets) is not None:
+            warp.held[number].append((done, queued))
+            warp.far[number] |= far
+        if (number := step.frees) is not None:
+            warp.held[number].append((taken + _READ_CYCLES, queued))
+            warp.far[number] |= far
 
     def _cached(self, warp: _Warp, step: Step, start: float) -> tuple[float, float]:
         """As `_load`, of what L1 may hold: misses come whole, and who shares one waits for who asked."""
@@ -435,15 +444,15 @@ class StreamingMultiprocessor:
         if not asked.sectors:
             return hit
         number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
-        late = _in_turn(number, 1 - asked.brought)
         if asked.missing >= 1 and asked.sharers == 1:
-            return self._load(step, start, asked.sectors, late=late)
+            return self._load(step, start, asked.sectors, late=_in_turn(number, 1 - asked.brought))
         phase = 0.0 if asked.sharers > 1 else warp.number / self._warps
         if not _in_turn(number, asked.missing, phase):
             return hit
         shared = warp.block.shared
         arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
         if come % asked.sharers == 0:
+            late = _in_turn(number, 1 - asked.brought)
             arrives, queued = self._load(
                 step, start, asked.sectors * asked.sharers / asked.missing, late=late
             )
