@@ -83,6 +83,7 @@ def test_a_ladder_is_verified_and_timed(tmp_path):
         "device_code.cu f32",
         "rates.cu",
         "reference.cu f32",
+        "tensor_rates.cu",
     ]
     assert all(event["tid"] != event["pid"] for event in compiled)
 

@@ -3,6 +3,7 @@
 """The measuring side's own device functions, compiled before anything else of it is loaded."""
 
 import re
+from collections.abc import Sequence
 from importlib import resources
 
 from gpuprof import timeline
@@ -29,26 +30,27 @@ def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
 
     None of them is timed, and each measurement waits for them: compiling takes a quarter as long this way.
     """
-    threads = _in_threads()
-    fast = ("--Ofast-compile=min", *threads) if threads else ()
+    fast = ("--Ofast-compile=min", "--split-compile=4") if nvrtc_version() >= (13, 0) else ()
     text, options = device_source(source), compiler_options(arch, device_macros(dtype), fast)
     with timeline.span("compile", f"{file_name(source)} {dtype}"):
         return compile_entries_cached(text, file_name(source), _FUNCTION.findall(text), options)[0].cubin
 
 
 def compiled_rates(arch: str) -> bytes:
-    """The machine code of the kernels that measure a device's rates."""
-    text = rates_source()
-    target = target_of(arch, (text,))
-    names = (*_RATES, *(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED if target != arch))
-    with timeline.span("compile", "rates.cu"):
-        options = compiler_options(target, extra=_in_threads())
-        return compile_entries_cached(text, "rates.cu", names, options)[0].cubin
+    """The machine code of the kernels that measure a device's rates, but for its tensor cores'."""
+    return _compiled_rates("rates.cu", _RATES, arch)
 
 
-def _in_threads() -> tuple[str, ...]:
-    """Options with which a compiler that can do so works in several threads, to the same machine code."""
-    return ("--split-compile=4",) if nvrtc_version() >= (13, 0) else ()
+def compiled_tensor_rates(arch: str) -> bytes:
+    """The same of kernels that measure the rates of tensor cores; of `sm_90`, whose instructions they use."""
+    return _compiled_rates("tensor_rates.cu", [f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED], arch)
+
+
+def _compiled_rates(name: str, entries: Sequence[str], arch: str) -> bytes:
+    text = _text(name)
+    with timeline.span("compile", name):
+        options = compiler_options(target_of(arch, (text,)))
+        return compile_entries_cached(text, name, entries, options)[0].cubin
 
 
 def file_name(source: str | None) -> str:
@@ -63,7 +65,7 @@ def device_source(source: str | None = None) -> str:
 
 def rates_source() -> str:
     """The text of the kernels that measure a device's rates."""
-    return _text("rates.cu")
+    return _text("rates.cu") + _text("tensor_rates.cu")
 
 
 def _text(name: str) -> str:

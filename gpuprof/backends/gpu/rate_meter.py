@@ -41,7 +41,8 @@ _EMPTY = 64
 #: Products of a warpgroup: in a round; floating-point operations of each k; bytes of all k. A block has two
 #: warpgroups.
 _PRODUCTS, _PRODUCT_FLOPS_OF_K, _PRODUCT_BYTES, _WARPGROUPS = 8, 2 * 64 * 256, 32, 2
-_WGMMA = (9, 0)
+#: The architecture of their instructions.
+WGMMA = "sm_90"
 
 
 class Meter:
@@ -79,10 +80,18 @@ class Meter:
 
 
 class RateMeter(Meter):
-    """Measures the rates of a device."""
+    """Measures the rates of a device; those of its tensor cores by the kernels of `tensor_cubin`."""
 
-    def __init__(self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes) -> None:
+    def __init__(
+        self,
+        context: GpuContext,
+        device: Device,
+        timer: EventTimer,
+        cubin: bytes,
+        tensor_cubin: bytes | None = None,
+    ) -> None:
         super().__init__(context, device, timer, cubin, "rates.cu")
+        self._tensor_cubin = tensor_cubin
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
@@ -100,9 +109,16 @@ class RateMeter(Meter):
         self._module.unload()
         return {key: found[key] for key in MEASURED_RATES if key in found}
 
-    def _launch(self, name: str, arguments: Sequence[Any], grid: int, threads: int = _THREADS) -> Launch:
+    def _launch(
+        self,
+        name: str,
+        arguments: Sequence[Any],
+        grid: int,
+        threads: int = _THREADS,
+        module: LoadedModule | None = None,
+    ) -> Launch:
         """What queues a kernel; it runs once, so that its code is loaded."""
-        launch = self._queueing(name, arguments, grid, threads)
+        launch = self._queueing(name, arguments, grid, threads, module)
         launch()
         self._context.synchronize()
         self._timer.reset()
@@ -126,15 +142,17 @@ class RateMeter(Meter):
 
     def _tensor_cores(self, sink: DeviceBuffer) -> dict[str, float]:
         """Products of warpgroups, as wide as there are; other architectures have other instructions."""
-        if self._device.capability != _WGMMA:
+        if self._tensor_cubin is None:
             return {}
         rounds, found = 256, {}
+        module = LoadedModule(self._tensor_cubin, "tensor_rates.cu")
         for kind in TENSOR_TYPES_MEASURED:
             arguments = [ctypes.c_int(rounds), address_of(sink)]
-            launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count)
+            launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count, module=module)
             depth = _PRODUCT_BYTES // ELEMENT_TYPES[kind].nbytes
             flops = rounds * _PRODUCTS * _WARPGROUPS * depth * _PRODUCT_FLOPS_OF_K
             found[f"tensor_{kind}_gflops"] = self._device.sm_count * flops / self._warm_us(launch) / 1e3
+        module.unload()
         return found
 
     def _caches(self, sink: DeviceBuffer) -> dict[str, float]:
