@@ -17,6 +17,7 @@ from gpuprof.backends.sim.watching import CacheWatch
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
@@ -453,7 +454,7 @@ def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000) -> C
     """What is seen of a warp's accesses of words, one after the other, with room for so many sectors."""
     watch = CacheWatch(room)
     watch.begin(lambda thread: (0, (0, 0, 0)))
-    mask = SimpleNamespace(warps=1, lanes=np.ones((1, 1, 32), bool))
+    mask = Mask(np.ones((1, 1, 32), bool), 1, 1)
     order = SimpleNamespace(first=0, block_threads=32)
     for place in places:
         one = SimpleNamespace(mask=mask, order=order, index=place[None, None], place=place, who=np.arange(32))
