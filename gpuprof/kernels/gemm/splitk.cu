@@ -108,6 +108,8 @@ TILES = "cdiv(M, BM) * cdiv(N, BN)"
 PARTS = "WAYS if WAYS else max(1, min(max(8 * sm_count // (5 * TILES), 4 * (TILES * 17 <= 8 * sm_count)), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile: four where an SM then has two at most
 CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's sums; seven would leave an eighth of the SMs idle
 SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
+A_WIDTH = "4 if K % 4 == 0 else 1" # elements of A that are copied at once: four where its rows start at multiples of 16 bytes
+B_WIDTH = "4 if N % 4 == 0 else 1" # of B, and of C
 
 [parameters]
 TM = 8        # rows of C per thread; 0: as many as fit
@@ -204,11 +206,13 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
     }
 }
 
-// The kernel, with copies of so many elements: four where rows start at multiples of 16 bytes, those of A and those of B and
-// C, else one.
-template <int A_WIDTH, int WIDTH>
-static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha, const real *A, const real *B, real beta,
-                                                real *C)
+#if CLUSTER > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
+    splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates. A lane has rows m_thread + i * LANES_M.
     const int t = threadIdx.x;
@@ -235,7 +239,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             const int stage = tile % DEEP;
             const int k0 = (first + tile) * BK;
             copy_tile<A_WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
-            copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
+            copy_tile<B_WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
         }
         close_group();
     };
@@ -307,12 +311,12 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     }
     meet_cluster_in_order();
 #endif
-    // Each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
+    // Each thread adds up all warps' sums of B_WIDTH neighbours, of a cluster those of all blocks for its part.
     const auto each_sum = [&](auto use) {
-        constexpr int ACROSS = BN / WIDTH; // of a row
+        constexpr int ACROSS = BN / B_WIDTH; // of a row
         if constexpr (CLUSTER == 1 && THREADS % ACROSS == 0) {
             // Each thread has columns of its own, so that where a sum lies follows from where the last one did.
-            const int n = t % ACROSS * WIDTH;
+            const int n = t % ACROSS * B_WIDTH;
             const int rows = n0 + n < N ? min(BM, M - m0) : 0;
 #pragma unroll 8
             for (int m = t / ACROSS; m < rows; m += THREADS / ACROSS)
@@ -322,40 +326,40 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #pragma unroll(CLUSTER == 1 ? 4 : 1)
             for (int i = t; i < PART; i += THREADS) {
                 const int m = (rank * PART + i) / ACROSS;
-                const int n = (rank * PART + i) % ACROSS * WIDTH;
+                const int n = (rank * PART + i) % ACROSS * B_WIDTH;
                 if (m < BM && m0 + m < M && n0 + n < N)
                     use(m, n);
             }
         }
     };
-    const auto add_up = [&](float(&total)[WIDTH], int m, int n) {
+    const auto add_up = [&](float(&total)[B_WIDTH], int m, int n) {
 #pragma unroll 16
         for (int w = 0; w < (CLUSTER > 1 ? CLUSTER : WARPS); ++w) {
-            float part[WIDTH];
+            float part[B_WIDTH];
 #if CLUSTER > 1
             const unsigned address = (unsigned)__cvta_generic_to_shared(&shared[m * SUM_PITCH + n]);
-            if constexpr (WIDTH == 4)
+            if constexpr (B_WIDTH == 4)
                 *(float4 *)part = load_of_block(address, w);
             else
                 part[0] = load1_of_block(address, w);
 #else
             const float *place = &shared[(w * BM + m) * SUM_PITCH + n];
-            if constexpr (WIDTH == 4)
+            if constexpr (B_WIDTH == 4)
                 *(float4 *)part = *(const float4 *)place;
             else
                 part[0] = *place;
 #endif
 #pragma unroll
-            for (int q = 0; q < WIDTH; ++q)
+            for (int q = 0; q < B_WIDTH; ++q)
                 total[q] += part[q];
         }
     };
-    const auto write = [&](float(&total)[WIDTH], int m, int n) {
+    const auto write = [&](float(&total)[B_WIDTH], int m, int n) {
 #pragma unroll
-        for (int q = 0; q < WIDTH; ++q)
+        for (int q = 0; q < B_WIDTH; ++q)
             total[q] *= alpha;
         real *c = C + (size_t)(m0 + m) * N + n0 + n;
-        if constexpr (WIDTH == 4) {
+        if constexpr (B_WIDTH == 4) {
             float4 old = make_float4(0, 0, 0, 0);
             if (beta != 0)
                 old = *(const float4 *)c;
@@ -367,7 +371,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     };
 #if SHARES == 1
     each_sum([&](int m, int n) {
-        float total[WIDTH] = {};
+        float total[B_WIDTH] = {};
         add_up(total, m, n);
         write(total, m, n);
     });
@@ -376,10 +380,10 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     const int tile = blockIdx.y * (gridDim.x / (CLUSTER * SHARES)) + blockIdx.x / (CLUSTER * SHARES);
     float *of_tile = left + (size_t)tile * SHARES * BM * BN;
     each_sum([&](int m, int n) {
-        float total[WIDTH] = {};
+        float total[B_WIDTH] = {};
         add_up(total, m, n);
         float *mine = of_tile + (part / CLUSTER * BM + m) * BN + n;
-        if constexpr (WIDTH == 4)
+        if constexpr (B_WIDTH == 4)
             *(float4 *)mine = *(float4 *)total;
         else
             *mine = total[0];
@@ -394,17 +398,17 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     __syncthreads();
     if (is_last)
         each_sum([&](int m, int n) {
-            float total[WIDTH] = {};
+            float total[B_WIDTH] = {};
 #pragma unroll 8
             for (int share = 0; share < SHARES; ++share) {
                 const float *theirs = of_tile + (share * BM + m) * BN + n;
-                float part[WIDTH];
-                if constexpr (WIDTH == 4)
+                float part[B_WIDTH];
+                if constexpr (B_WIDTH == 4)
                     *(float4 *)part = __ldcg((const float4 *)theirs);
                 else
                     part[0] = __ldcg(theirs);
 #pragma unroll
-                for (int q = 0; q < WIDTH; ++q)
+                for (int q = 0; q < B_WIDTH; ++q)
                     total[q] += part[q];
             }
             write(total, m, n);
@@ -413,24 +417,4 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #if CLUSTER > 1
     meet_cluster(); // no block may end while others read its sums
 #endif
-}
-
-#if CLUSTER > 1
-#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
-#else
-#define IN_CLUSTERS
-#endif
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
-    splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
-{
-    const bool a_aligned = K % 4 == 0 && (size_t)A % 16 == 0;
-    if (N % 4 == 0 && ((size_t)B | (size_t)C) % 16 == 0) {
-        if (a_aligned)
-            multiply<4, 4>(M, N, K, alpha, A, B, beta, C);
-        else
-            multiply<1, 4>(M, N, K, alpha, A, B, beta, C);
-    } else if (a_aligned)
-        multiply<4, 1>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<1, 1>(M, N, K, alpha, A, B, beta, C);
 }
