@@ -84,6 +84,7 @@ TARGETS_OF_F64 = {
     ("dmma_split",): (64, 64),
     ("dmma_split_32x64",): (32, 64),
     ("dmma_split_32x32",): (32, 32),
+    ("dmma_split_16x16",): (16, 16),
 }
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)

@@ -94,8 +94,8 @@ _OF_F32 = (
 )
 #: Of f64: fewer, most of them where tiles are as few as SMs.
 SIZES_OF_F64 = {
-    "round numbers": "64 96 100 128 160 200 256 300 320 384 400 448 500 512 576 640 768 896 1000 1024 1100"
-    " 1152 1280 1536 1700 2048 3000 4096",
+    "round numbers": "64 80 96 100 112 128 144 160 176 200 224 240 256 280 300 320 350 384 400 430 448 470"
+    " 500 512 576 640 768 896 1000 1024 1100 1152 1280 1536 1700 2048 3000 4096",
     "ragged": "67 131 257 333 411 509 777 1001 2049",
     "skinny": "128x128x4096 100x100x10001 512x512x4096 64x4096x4096 4096x64x4096 4096x4096x64 1000x100x300"
     " 301x1777x97",
@@ -131,7 +131,11 @@ _OF_HALVES = (
 #: By type rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "f32": _OF_F32,
-    "f64": ((sys.maxsize, ("dmma", "dmma_split", "dmma_split_32x64", "dmma_split_32x32")),),
+    "f64": (
+        (160_000, ("dmma_split_16x16", "dmma_split_32x32", "dmma_split_32x64")),
+        (1_200_000, ("dmma_split_32x32", "dmma_split_32x64", "dmma_split", "dmma")),
+        (sys.maxsize, ("dmma_split_32x64", "dmma_split", "dmma")),
+    ),
     "bf16": _OF_HALVES,
     "f16": _OF_HALVES,
     "tf32": (

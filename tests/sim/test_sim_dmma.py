@@ -22,6 +22,7 @@ OTHERS = [
     {"WM": 32, "WN": 64},
     {**SMALL, "BK": 32, "STAGES": 5},
     {**SMALL, "WN": 16, "STAGES": 3, "PANEL": 1},
+    {**SMALL, "BK": 64, "WARPS_K": 2, "STAGES": 3},
 ]
 
 
@@ -80,7 +81,7 @@ def test_large_tiles_are_bound_by_the_tensor_cores(name):
         ({"STAGES": 2}, "three STAGES or more"),
         ({"DEPTH": 16}, "two DEPTH or more"),
         ({"DEPTH": 12}, "DEPTH 4, 8 or 16"),
-        ({"WN": 8}, "a multiple of 32 rows and 16 columns"),
+        ({"WN": 8}, "a multiple of 16 rows and 16 columns"),
         ({"WN": 64}, "at most 2048"),
         ({"BM": 64, "WM": 64, "WN": 64, "BN": 128, "PANEL": 0}, "at most 2048"),
         ({"PANEL": 0}, "one tile row or more"),

@@ -50,6 +50,7 @@ CASES = [
     ("dmma_split_32x64", (33, 66, 70), {}),
     ("dmma_split_32x32", (66, 130, 10), {}),
     ("dmma_split_32x32", (17, 20, 300), {"WAYS": 16}),
+    ("dmma_split_16x16", (18, 35, 200), {"WAYS": 2}),
     ("wgmma_split_pairs", (130, 136, 72), {}),
     ("wgmma_split_pairs", (193, 72, 520), {"WAYS": 3}),
     ("wgmma_store_256", (265, 200, 136), {}),

@@ -9,36 +9,6 @@ change = "No code of its own: for each problem and device one of the shapes belo
 bottleneck = "That of the chosen kernel."
 
 [[choose]]
-kernel = "dmma_split_32x32"
-when = "real_bytes == 8 and M * N <= 3900 * sm_count and K <= 512 and (N % 2 != 0 or K % 2 != 0)"
-because = "Taken at 12 of 64 sizes timed on an NVIDIA H200; without this rule they would take 2 % longer."
-
-[[choose]]
-kernel = "dmma_split_32x64"
-when = "real_bytes == 8 and M * N * K >= 500000 * sm_count and (N % 2 != 0 or K % 2 != 0) and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
-because = "Taken at 4 of 64 sizes timed on an NVIDIA H200; without this rule they would take 6 % longer."
-
-[[choose]]
-kernel = "dmma"
-when = "real_bytes == 8 and K > 64 and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 16384 * 10 <= M * N * 11"
-because = "Taken at 3 of 64 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
-
-[[choose]]
-kernel = "dmma_split_32x32"
-when = "real_bytes == 8 and M * N <= 1500 * sm_count"
-because = "Taken at 19 of 64 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
-
-[[choose]]
-kernel = "dmma_split_32x64"
-when = "real_bytes == 8 and M * N <= 6500 * sm_count and N % 2 == 0 and K % 2 == 0"
-because = "Taken at 9 of 64 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
-
-[[choose]]
-kernel = "dmma_split"
-when = "real_bytes == 8"
-because = "Taken at 17 of 64 sizes timed on an NVIDIA H200."
-
-[[choose]]
 kernel = "tf32_64"
 when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) <= 2 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * sm_count * 4096 * 10 <= M * N * 15"
 because = "Taken at 12 of 70 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200; without this rule they would take 47 % longer."
@@ -112,6 +82,46 @@ because = "Taken at 6 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDI
 kernel = ["wgmma_store_fit", "wgmma_packed", "mma_async"]
 when = "real_bytes == 2"
 because = "Taken at 22 of 72 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
+
+[[choose]]
+kernel = "dmma_split_16x16"
+when = "real_bytes == 8 and cdiv(M, 16) * cdiv(N, 16) <= 3 * sm_count and K <= 512"
+because = "Taken at 20 of 74 sizes timed on an NVIDIA H200; without this rule they would take 20 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x64"
+when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 64) * 2 <= sm_count and cdiv(M, 32) * cdiv(N, 64) * 2048 * 10 <= M * N * 11 and cdiv(M, 32) * cdiv(N, 64) * 2048 < cdiv(M, 128) * cdiv(N, 128) * 16384"
+because = "Taken at 1 of 74 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
+
+[[choose]]
+kernel = "dmma_split_16x16"
+when = "real_bytes == 8 and cdiv(M, 16) * cdiv(N, 16) * 256 * 10 <= M * N * 12 and M * N <= 100 * sm_count"
+because = "Taken at 3 of 74 sizes timed on an NVIDIA H200; without this rule they would take 36 % longer."
+
+[[choose]]
+kernel = "dmma"
+when = "real_bytes == 8 and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 16384 * 10 <= M * N * 11 and K > 128"
+because = "Taken at 3 of 74 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x64"
+when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 64) <= sm_count and M * N * K >= 4000000 * sm_count"
+because = "Taken at 3 of 74 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x32"
+when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 32) <= 3 * sm_count and cdiv(M, 32) * cdiv(N, 32) * 1024 * 10 <= M * N * 15"
+because = "Taken at 20 of 74 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x64"
+when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 64) <= 3 * sm_count and N % 2 == 0 and K % 2 == 0"
+because = "Taken at 4 of 74 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
+
+[[choose]]
+kernel = "dmma_split"
+when = "real_bytes == 8"
+because = "Taken at 20 of 74 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "few_rows"

@@ -53,12 +53,26 @@ id = "dmma_split_32x32"
 aliases = ["dmma_split_four", "dmma_64x64_split_four"]
 rung = 655
 shape_of = "dmma_split"
-title = "32x32 tiles on FP64 tensor cores, k split over blocks"
-idea = "The same for a C of fewer tiles of 32x32 than SMs. Where k is long, several clusters share a tile, and the last to end adds up what all of them left in memory."
+title = "32x32 tiles on FP64 tensor cores, k split over warps and blocks"
+idea = "The same for a C of few tiles of 32x32 for each SM: two warps share each tile of k, and hide each other's waits. Where k is long, several clusters share a tile of C, and the last to end adds up what all of them left in memory."
 after = "dmma_split"
-change = "Four times as many tiles, of two warps each: grid_blocks rise once more."
-bottleneck = "Memory latency: at 256 a block has eight tiles of k."
-parameters = { BM = 32, BN = 32, WM = 32, WN = 16, STAGES = 6, WAYS = 0 }
+change = "Four times as many tiles: grid_blocks rise once more. Tiles of k are twice as long, so that each thread copies as much of them."
+bottleneck = "Memory latency: at 384 a block has twelve tiles of k."
+parameters = { BM = 32, BN = 32, WM = 32, WN = 16, BK = 32, WARPS_K = 2, STAGES = 4, WAYS = 0 }
+
+[variants.moves]
+grid_blocks = "rises"
+
+[[variants]]
+id = "dmma_split_16x16"
+rung = 658
+shape_of = "dmma_split"
+title = "16x16 tiles on FP64 tensor cores, k split over warps and blocks"
+idea = "The same for a C of few tiles of 16x16 for each SM: four warps, whose sums of the whole tile meet in shared memory once, and up to 192 k on their way before the first is needed."
+after = "dmma_split"
+change = "Sixteen times as many tiles, so that at 128 half of all SMs have one and no cluster has to meet: grid_blocks rise."
+bottleneck = "Launch and memory latency: up to 256 a block waits for memory once."
+parameters = { BM = 16, BN = 16, WM = 16, WN = 16, BK = 64, WARPS_K = 4, WAYS = 0 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -66,40 +80,43 @@ grid_blocks = "rises"
 [[launches]]
 entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
-block = ["32 * (BM // WM) * (BN // WN)"]
+block = ["32 * (BM // WM) * (BN // WN) * WARPS_K"]
 grid = ["TILES * CLUSTER * SHARES"]
-dynamic_shared_bytes = "max(STAGES * BK * (BM + BN), BM * BN if CLUSTER > 1 else 0) * real_bytes"
+dynamic_shared_bytes = "max(STAGES * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 else 0) * real_bytes"
 
 [constants]
+THREADS = "32 * (BM // WM) * (BN // WN) * WARPS_K"
 TILES = "cdiv(M, BM) * cdiv(N, BN)"
-CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + 10) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(K, 2 * BK)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(K, 4 * BK)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(K, 8 * BK)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8) % 16" # blocks that read each other's sums: the number for which the SM that has most is done first. One block takes three where each of two takes two, and to begin as long as ten tiles of k
+CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + (10 if WARPS_K == 1 else 2)) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(K, 2 * BK)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(K, 4 * BK)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(K, 8 * BK)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8) % 16" # blocks that read each other's sums: the number for which the SM that has most is done first. One block takes three where each of two takes two, and to begin as long as ten tiles of k, or two where warps share each
 SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
 LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
 
 [parameters]
-BM = 128   # rows of C per block
-BN = 128   # columns of C per block
-WM = 64    # rows of C per warp
-WN = 32    # columns of C per warp
-BK = 16    # k per tile
-STAGES = 4 # tiles in shared memory
-DEPTH = 8  # k per instruction, from compute capability 9.0 on; it is 4 before
-PANEL = 8  # tile rows whose blocks run together
-WAYS = 1   # blocks that share the k of a tile; 0: as many as leave least to do for any SM
+BM = 128    # rows of C per block
+BN = 128    # columns of C per block
+WM = 64     # rows of C per warp
+WN = 32     # columns of C per warp
+BK = 16     # k per tile
+WARPS_K = 1 # warps that share the k of a tile
+STAGES = 4  # tiles in shared memory
+DEPTH = 8   # k per instruction, from compute capability 9.0 on; it is 4 before
+PANEL = 8   # tile rows whose blocks run together
+WAYS = 1    # blocks that share the k of a tile; 0: as many as leave least to do for any SM
 
 [candidates]
-BM = [32, 64, 128]
-BN = [32, 64, 128]
-WM = [32, 64]
+BM = [16, 32, 64, 128]
+BN = [16, 32, 64, 128]
+WM = [16, 32, 64]
 WN = [16, 32, 64]
-BK = [16, 32]
+BK = [16, 32, 64, 128]
+WARPS_K = [1, 2, 4, 8]
 STAGES = [3, 4, 5, 6]
 DEPTH = [4, 8, 16]
 WAYS = [0, 1, 2, 4, 8, 16, 32]
 
 [[require]]
-condition = "WM > 0 and WN > 0 and WM % 32 == 0 and WN % 16 == 0 and BM % WM == 0 and BN % WN == 0"
-because = "{id} needs warps of a multiple of 32 rows and 16 columns, which divide the block's"
+condition = "WM > 0 and WN > 0 and WM % 16 == 0 and WN % 16 == 0 and BM % WM == 0 and BN % WN == 0"
+because = "{id} needs warps of a multiple of 16 rows and 16 columns, which divide the block's"
 
 [[require]]
 condition = "WM * WN <= 2048"
@@ -110,12 +127,12 @@ condition = "DEPTH == 4 or DEPTH == 8 or DEPTH == 16"
 because = "{id} needs DEPTH 4, 8 or 16"
 
 [[require]]
-condition = "(BK == 16 or BK == 32) and BK >= 2 * DEPTH"
-because = "{id} needs BK 16 or 32, two DEPTH or more: one is multiplied while the next is loaded"
+condition = "WARPS_K > 0 and BK % (16 * WARPS_K) == 0 and BK >= 2 * DEPTH * WARPS_K"
+because = "{id} needs BK a multiple of 16 for each of WARPS_K warps, two DEPTH or more: one is multiplied while the next is loaded"
 
 [[require]]
-condition = "32 * (BM // WM) * (BN // WN) % BN == 0 and 8 * (BM // WM) * (BN // WN) % BK == 0 and BM * BK % (64 * (BM // WM) * (BN // WN)) == 0 and BN * BK % (64 * (BM // WM) * (BN // WN)) == 0"
-because = "{id} copies whole rows by all threads: they must be a multiple of BN and of four BK, and half of them may not exceed a tile's values"
+condition = "THREADS % BN == 0 and THREADS % BK == 0 and BM * BK % (2 * THREADS) == 0 and BN * BK % (2 * THREADS) == 0"
+because = "{id} copies whole rows by all threads: they must be a multiple of BN and of BK, and half of them may not exceed a tile's values"
 
 [[require]]
 condition = "STAGES >= 3"
@@ -139,12 +156,15 @@ because = "{id} fills more shared memory per block than this compute capability 
 */
 
 #define WARPS_N (BN / WN)
-#define THREADS (32 * (BM / WM) * WARPS_N)
+#define ABREAST (THREADS / WARPS_K)  // threads that have the tile's sums once
 #define TILES_M (WM / 16)            // a warp's tile in products of 16 rows
 #define TILES_N (WN / 8)             // and 8 columns
 #define STEP (DEPTH < 8 ? 8 : DEPTH) // values of k whose operands are loaded together
-#define STEPS (BK / STEP)
-#define HELD (STEP / 4) // of them, those that one lane holds
+#define STEPS (BK / WARPS_K / STEP)
+#define HELD (STEP / 4)                       // of them, those that one lane holds
+#define PAIRS (TILES_M * TILES_N * 2)         // of neighbouring sums of a lane, two for each product
+#define PARTS_K (WARPS_K * CLUSTER)           // warps that have sums of the same elements of C
+#define OWN ((PAIRS + PARTS_K - 1) / PARTS_K) // pairs that one of them adds up and writes
 #define A_STAGE (BM * BK)
 #define STAGE (A_STAGE + BK * BN)
 
@@ -194,7 +214,7 @@ static __device__ __forceinline__ void multiply_add(double (&sum)[4], const doub
 
 #if SHARES > 1
 // What each block has summed up of its part of a tile, (tile, part, share, value, thread), and how many have.
-#define PART ((TILES_M * TILES_N + CLUSTER - 1) / CLUSTER * 4 * THREADS)
+#define PART (OWN * 2 * THREADS)
 static __device__ double left[LEFT * CLUSTER * PART];
 static __device__ unsigned came[LEFT * CLUSTER];
 #endif
@@ -210,6 +230,11 @@ static __device__ __forceinline__ double load_of_block(const double *mine, unsig
     asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(value) : "r"(address) : "memory");
     return value;
 }
+#else
+static __device__ __forceinline__ double load_of_block(const double *mine, unsigned)
+{
+    return *mine;
+}
 #endif
 
 // The kernel, with copies of WIDTH elements: two where rows start at multiples of 16 bytes, else one.
@@ -221,7 +246,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     const int t = threadIdx.x;
     const int lane_m = t % 32 / 4; // its group's row of A, and column of B
     const int lane_k = t % 4;
-    const int m_warp = t / 32 / WARPS_N * WM;
+    const int slice = WARPS_K == 1 ? 0 : t / ABREAST; // of a tile's k
+    const int m_warp = t % ABREAST / 32 / WARPS_N * WM;
     const int n_warp = t / 32 % WARPS_N * WN;
 
     constexpr int A_ROWS = THREADS / (BK / WIDTH);
@@ -253,7 +279,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
 #pragma unroll
             for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
                 const bool exists = i * A_ROWS < a_rows && a_k < count;
-                copy<8 * WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
+                const int place = A_ROWS % 4 == 0 ? place_a(a_m, a_k) + i * A_ROWS * BK : place_a(a_m + i * A_ROWS, a_k);
+                copy<8 * WIDTH>(stage + place, source, exists);
             }
             source = b_source;
 #pragma unroll
@@ -274,17 +301,18 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
         int b_first[2];
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k);
+            a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k) + slice * (BK / WARPS_K);
 #pragma unroll
         for (int i = 0; i < 2; ++i)
-            b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m);
+            b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m) + slice * (BK / WARPS_K) * BN;
         const auto load_a = [&](const double *stage, int step, int tile) {
 #pragma unroll
             for (int k = 0; k < HELD; ++k) {
                 const int fours = step * HELD + k;
 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    a[tile % 2][k][half] = stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
+                    a[(step * TILES_M + tile) % 2][k][half] =
+                        stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
             }
         };
         const auto load_b = [&](const double *stage, int step, int tile) {
@@ -339,7 +367,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                         load_b(last ? next : now, last ? 0 : step + 1, j);
 #pragma unroll
                     for (int j = 0; j < TILES_N; ++j)
-                        multiply_add(sum[i][j], a[i % 2], b[step % 2][j]);
+                        multiply_add(sum[i][j], a[(step * TILES_M + i) % 2], b[step % 2][j]);
                     // Start the next copies while tensor cores have work.
                     if (last && i == 0) {
                         if (tile + STAGES - 1 < tiles)
@@ -351,34 +379,74 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
             }
         }
 
-#if CLUSTER > 1
-        // Each block of the cluster adds up a share of the products' sums, which the others' shared memory has.
+        const auto write = [&](int row, int col, double first, double second) {
+            double *c = C + (size_t)row * N + col;
+            if (WIDTH == 2) {
+                if (col >= N)
+                    return;
+                double2 result = make_double2(alpha * first, alpha * second);
+                if (beta != 0) {
+                    const double2 old = *(const double2 *)c;
+                    result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
+                }
+                *(double2 *)c = result;
+            } else {
+                if (col < N)
+                    c[0] = beta == 0 ? alpha * first : alpha * first + beta * c[0];
+                if (col + 1 < N)
+                    c[1] = beta == 0 ? alpha * second : alpha * second + beta * c[1];
+            }
+        };
+        const int m_lane = m0 + m_warp + lane_m;
+        const int n_lane = n0 + n_warp + lane_k * 2;
+#if PARTS_K == 1
+        // Write back.
+#pragma unroll
+        for (int i = 0; i < TILES_M; ++i)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                if (m_lane + i * 16 + half * 8 < M)
+#pragma unroll
+                    for (int j = 0; j < TILES_N; ++j)
+                        write(m_lane + i * 16 + half * 8, n_lane + j * 8, sum[i][j][half * 2], sum[i][j][half * 2 + 1]);
+#else
+        // Each warp adds up a share of the pairs, which the others left in their blocks' shared memory.
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < TILES_M * TILES_N * 4; ++i)
+        for (int i = 0; i < PAIRS * 2; ++i)
             shared[i * THREADS + t] = sum[i / 4 / TILES_N][i / 4 % TILES_N][i % 4];
+#if CLUSTER > 1
         meet_cluster_in_order();
-#pragma unroll
-        for (int i = 0; i < TILES_M * TILES_N; ++i)
-            if (i % CLUSTER == rank)
-#pragma unroll
-                for (int other = 1; other < CLUSTER; ++other)
-#pragma unroll
-                    for (int q = 0; q < 4; ++q)
-                        sum[i / TILES_N][i % TILES_N][q] +=
-                            load_of_block(shared + (i * 4 + q) * THREADS + t, (rank + other) % CLUSTER);
-        meet_cluster(); // no block may end while others read its sums
+#else
+        __syncthreads();
 #endif
+        double own[OWN][2] = {};
+        const auto each_own = [&](auto use) {
+#pragma unroll
+            for (int i = 0; i < OWN; ++i) {
+                const int pair = i * PARTS_K + rank * WARPS_K + slice;
+                if (PAIRS % PARTS_K == 0 || pair < PAIRS)
+                    use(pair, own[i][0], own[i][1], i * 2);
+            }
+        };
+        each_own([&](int pair, double &first, double &second, int) {
+#pragma unroll
+            for (int other = 0; other < PARTS_K; ++other) {
+                const double *theirs = shared + pair * 2 * THREADS + (slice + other) % WARPS_K * ABREAST + t % ABREAST;
+                const int block = (rank + other / WARPS_K) % CLUSTER;
+                first += load_of_block(theirs, block);
+                second += load_of_block(theirs + THREADS, block);
+            }
+        });
 #if SHARES > 1
         // Of the blocks that have the same part of a tile, one in each cluster, the last to come adds up what all of them left.
         const int place = blockIdx.x / (CLUSTER * SHARES) * CLUSTER + rank;
         double *of_all = left + (size_t)place * SHARES * PART + t;
-#pragma unroll
-        for (int i = 0; i < TILES_M * TILES_N; ++i)
-            if (i % CLUSTER == rank)
-#pragma unroll
-                for (int q = 0; q < 4; ++q)
-                    of_all[part / CLUSTER * PART + (i / CLUSTER * 4 + q) * THREADS] = sum[i / TILES_N][i % TILES_N][q];
+        each_own([&](int, double first, double second, int i) {
+            of_all[part / CLUSTER * PART + i * THREADS] = first;
+            of_all[part / CLUSTER * PART + (i + 1) * THREADS] = second;
+        });
+        meet_cluster(); // no block may end while others read its sums, and who has stored what follows from them has them
         __shared__ bool is_last;
         __threadfence();
         __syncthreads();
@@ -389,53 +457,25 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
         __syncthreads();
         if (!is_last)
             return;
-#pragma unroll
-        for (int i = 0; i < TILES_M * TILES_N; ++i)
-            if (i % CLUSTER == rank)
-#pragma unroll
-                for (int q = 0; q < 4; ++q) {
-                    double total = 0;
+        each_own([&](int, double &first, double &second, int i) {
+            first = second = 0;
 #pragma unroll 8
-                    for (int share = 0; share < SHARES; ++share)
-                        total += __ldcg(of_all + share * PART + (i / CLUSTER * 4 + q) * THREADS);
-                    sum[i / TILES_N][i % TILES_N][q] = total;
-                }
-#endif
-
-        // Write back.
-#pragma unroll
-        for (int i = 0; i < TILES_M; ++i)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int row = m0 + m_warp + i * 16 + half * 8 + lane_m;
-                if (row >= M)
-                    continue;
-#pragma unroll
-                for (int j = 0; j < TILES_N; ++j) {
-                    const int col = n0 + n_warp + j * 8 + lane_k * 2;
-                    double *c = C + (size_t)row * N + col;
-                    const double *value = &sum[i][j][half * 2];
-#if CLUSTER > 1
-                    if ((i * TILES_N + j) % CLUSTER != rank)
-                        continue;
-#endif
-                    if (WIDTH == 2) {
-                        if (col >= N)
-                            continue;
-                        double2 result = make_double2(alpha * value[0], alpha * value[1]);
-                        if (beta != 0) {
-                            const double2 old = *(const double2 *)c;
-                            result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
-                        }
-                        *(double2 *)c = result;
-                    } else {
-#pragma unroll
-                        for (int q = 0; q < 2; ++q)
-                            if (col + q < N)
-                                c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
-                    }
-                }
+            for (int share = 0; share < SHARES; ++share) {
+                first += __ldcg(of_all + share * PART + i * THREADS);
+                second += __ldcg(of_all + share * PART + (i + 1) * THREADS);
             }
+        });
+#endif
+        // Write back.
+        each_own([&](int pair, double first, double second, int) {
+            const int row = m_lane + pair / 2 / TILES_N * 16 + pair % 2 * 8;
+            if (row < M)
+                write(row, n_lane + pair / 2 % TILES_N * 8, first, second);
+        });
+#endif
+#if CLUSTER > 1 && SHARES == 1
+        meet_cluster(); // as above
+#endif
     };
 
     // Tiles of C go down the columns of a panel of PANEL tile rows, then to the next panel: those that are computed at
