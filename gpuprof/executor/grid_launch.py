@@ -57,14 +57,16 @@ _HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textu
 
 @dataclass(frozen=True)
 class Stored:
-    """Bytes that the blocks of a sample stored to one buffer."""
+    """Bytes that the blocks of a sample stored to one buffer, and `each` of them."""
 
     by_sample: float = 0
     by_grid: float = 0
+    each: tuple[int, ...] = ()
 
     def __add__(self, other: "Stored") -> "Stored":
         """Return what two batches stored."""
-        return Stored(self.by_sample + other.by_sample, self.by_grid + other.by_grid)
+        by_grid = self.by_grid + other.by_grid
+        return Stored(self.by_sample + other.by_sample, by_grid, self.each + other.each)
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class LaunchResult:
         openness: Whether another order of its warps may leave something else behind.
         sites: Instructions that are counted by themselves, in the order of their numbers, with what was
             counted there over the whole grid, by event; of several launches together nothing.
+        sample: The blocks that ran; of several launches together none.
     """
 
     counters: CountedTotals
@@ -120,6 +123,7 @@ class LaunchResult:
     steps: int = 0
     openness: Openness = Openness.NONE
     sites: tuple[tuple[Site, CountedTotals], ...] = ()
+    sample: Sample | None = None
 
 
 def launch(
@@ -211,6 +215,7 @@ def launch(
         steps=run.steps,
         openness=run.openness,
         sites=tuple(zip(program.sites, totals.sites, strict=True)),
+        sample=sample,
     )
 
 
@@ -356,7 +361,7 @@ class _Run:
         batch.settle()
         self.totals.add(batch.tally, blocks)
         for name, per_block in (running.stored.by_name if running.stored else {}).items():
-            every = Stored(float(per_block.sum()), float(per_block @ blocks.weights))
+            every = Stored(float(per_block.sum()), float(per_block @ blocks.weights), (*per_block.tolist(),))
             self.stored[name] = self.stored.get(name, Stored()) + every
         found = batch.shadow.remark if batch.shadow is not None else ""
         self.remark = self.remark or found or self.meetings.luck

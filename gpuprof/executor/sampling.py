@@ -7,9 +7,10 @@ clusters, and what is called a block is a whole cluster. A grid may have 2^31 bl
 listed batch by batch, never all at once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +97,31 @@ class Sample:
             np.repeat(np.arange(len(members)), members),
             np.repeat(weights, members),
         )
+
+    def divided(self, each: Sequence[int], whole: float) -> "Sample | None":
+        """Return a sample of a row of blocks, of which some do as much as the first, the rest as the last.
+
+        Those on both sides of where they change run. None where it is another kind of grid.
+
+        Args:
+            each: What each block that ran did, in order.
+            whole: What all blocks do together.
+        """
+        ends = [max(stratum.axes[axis].stop for stratum in self.strata) for axis in range(3)]
+        first, last, total = each[0], each[-1], self.total
+        if max(ends) != total or first == last or not {first, last}.issuperset(each):
+            return None
+        count = (whole - total * last) / (first - last)
+        if not 0 < count < total or count != int(count):
+            return None
+        row, strata = ends.index(total), []
+        for start, stop in pairwise(
+            sorted({0, int(count) - 1, int(count), min(int(count) + 1, total), total})
+        ):
+            axes = [range(1), range(1), range(1)]
+            axes[row] = range(start, stop)
+            strata.append(Stratum((axes[0], axes[1], axes[2]), min(2, stop - start)))
+        return Sample(tuple(strata), self.cluster)
 
     def in_clusters(self, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> "Sample":
         """Return a sample of whole clusters: about as many blocks of the grid, or the clusters of these."""

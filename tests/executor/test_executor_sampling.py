@@ -137,6 +137,21 @@ def test_it_is_never_above_the_best_placement(seed):
         assert least(work, multiprocessors) <= best_placement(work, multiprocessors) + 1e-9
 
 
+def test_a_row_of_blocks_is_divided_where_their_work_changes():
+    # 28 blocks of two tiles, 104 of one; the first, four in between and the last run.
+    sample = choose_blocks((1, 132, 1), 6)
+    divided = sample.divided([2, 1, 1, 1, 1, 1], 160)
+    blocks = divided.blocks(0, divided.count)
+    assert blocks.weights @ np.where(blocks.indices[:, 1] < 28, 2, 1) == 160
+    assert {27, 28} <= {*blocks.indices[:, 1].tolist()}
+    assert divided.total == 132
+    # Who does something else, all the same, or a share of it, and a grid that is no row.
+    assert sample.divided([2, 1, 3, 1, 1, 1], 160) is None
+    assert sample.divided([1, 1, 1, 1, 1, 1], 160) is None
+    assert sample.divided([3, 1, 1, 1, 1, 1], 159) is None
+    assert choose_blocks((2, 66, 1), 6).divided([2, 1, 1, 1, 1, 1], 160) is None
+
+
 @pytest.mark.parametrize(("blocks", "expected"), [(1, 5.0), (4, 5.0), (5, 10.0), (8, 10.0), (9, 15.0)])
 def test_equal_blocks_are_handed_out_whole(blocks, expected):
     assert least([5] * blocks, 4) == expected

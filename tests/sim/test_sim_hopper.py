@@ -6,7 +6,7 @@ import pytest
 from cuda_sources import kernel_file
 from problem_support import executor, find_kernel, measured_file, problem_for
 
-from gpuprof.backends.sim import sampled
+from gpuprof.backends.sim import backend, sampled
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 
@@ -63,6 +63,25 @@ def test_wide_tiles_are_counted_and_modelled_without_values_as_with_them(monkeyp
     assert computed.remarks == ()
     assert "verified at 256x512x256" in "".join(counted.remarks)
     assert computed.model == counted.model is not None
+
+
+@pytest.mark.parametrize("kernel", ["wgmma_persistent", "wgmma_multicast"])
+def test_blocks_of_several_tiles_stand_for_those_of_as_many(monkeypatch, kernel):
+    # 160 tiles of 132 blocks: 28 have two.
+    kernel = find_kernel("gemm", kernel)
+    case = Case.of(kernel, problem_for(kernel, 2048, 2560, 64, dtype="f16"))
+    monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
+    whole, _ = measure_case(case, *executor(linked=True, blocks=6, seed=2))
+    monkeypatch.setattr(backend, "_QUICK_SLICE_STEPS", 0.0)
+    few, _ = measure_case(case, *executor(linked=True, blocks=6, seed=3))
+    assert few.outcome == whole.outcome == "ok", (few.reason, whole.reason)
+    assert few.counters_reason is None
+    for name, counter in whole.counters.items():
+        assert counter.sampled_blocks == counter.total_blocks == 132
+        found = few.counters[name]
+        assert found.sampled_blocks < 20
+        assert (name, found.value, found.busiest_sm) == (name, counter.value, counter.busiest_sm)
+    assert few.model == whole.model is not None
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ from gpuprof.backends.sim.waiting import (
     FOLLOWS,
     NotConclusive,
     at_smaller_size,
+    by_work,
     cards_like,
     never_written,
     smaller_case,
@@ -89,6 +90,8 @@ _AFFORDABLE_INSTRUCTIONS = 2e10
 _QUICK_INSTRUCTIONS = 2e9
 #: Steps of single lanes that a control slice may take: some thirty seconds.
 _MOST_SLICE_STEPS = 2e10
+#: And that those of a whole grid may take where a sample may stand for it: some ten seconds.
+_QUICK_SLICE_STEPS = 1e9
 #: What to say of blocks that seem to race, where those that did not run may have put them in order.
 _ORDER = "Its blocks signal each other, and only the whole grid shows whether they do so in order."
 #: Cases whose findings are kept: more than a ladder has kernels.
@@ -306,8 +309,13 @@ class SimBackend(Backend):
             raise NotConclusive from None
         except KernelFault as fault:
             raise self._failure(fault, case, memory) from fault
-        if any(samples) and not stands_for_grid(case.problem, buffers, combined(results)):
-            raise NotConclusive
+        if any(samples) and not stands_for_grid(case.problem, buffers, result := combined(results)):
+            share = result.sampled_blocks / result.total_blocks
+            dear = _MOST_SLICE_STEPS - sliced.left > _QUICK_SLICE_STEPS * share
+            finer = by_work(case.problem, buffers, result) if dear else None
+            if finer is None or finer in samples:
+                raise NotConclusive
+            return self._count_slices(case, compiled, [finer])
         return executed_case(
             self.device, case, compiled, programs, [link() for link in links], results, buffers, watch
         )

@@ -16,7 +16,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import mistaken_shares
 from gpuprof.backends.verification import verification_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import Buffer, LaunchResult
+from gpuprof.executor import Buffer, LaunchResult, Sample
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import smaller_cases
 from gpuprof.problems.check import ErrorComparison
@@ -86,6 +86,18 @@ def stands_for_grid(problem: Problem, buffers: Mapping[str, Buffer], result: Lau
         and all(buffers[name].written_mask().all() for name in others)
         and not any(mistaken_shares(problem, buffers, result.stored))
     )
+
+
+def by_work(problem: Problem, buffers: Mapping[str, Buffer], result: LaunchResult) -> Sample | None:
+    """A sample that stands for a grid of which one does not: by what its blocks store, if they tell."""
+    if result.sample is None or result.counters["global_atomic_requests"]:
+        return None
+    for spec, _ in mistaken_shares(problem, buffers, result.stored):
+        stored = result.stored[spec.name]
+        # Each element may be stored several times.
+        whole = spec.nbytes * stored.by_sample / buffers[spec.name].written_bytes
+        return result.sample.divided(stored.each, whole)
+    return None
 
 
 def verification_of_missing(problem: Problem, spec: ArraySpec, missing: NDArray[np.bool_]) -> Verification:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the decoders of all bulk copies share: operands, what is checked, and global memory by chunks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import gcd
 from typing import Any, NoReturn
 
@@ -196,15 +196,19 @@ def _judge(
     batch.events.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
 
 
-def tell_of_reads(batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes) -> None:
-    """Tell who listens that each lane has the copy engine read so many bytes, of which no value moves.
-
-    `start` is the address of the first of them.
-    """
+def chosen_of(batch: Batch, mask: Mask, values: Iterable[Lanes]) -> list[Lanes]:
+    """Return what lanes in the mask have of some values: of a warp one lane copies, and has little to do."""
     shape = (batch.blocks, batch.warps, WARP)
-    lanes = np.broadcast_to(mask.lanes, shape)
-    first, size = (np.broadcast_to(each, shape)[lanes] for each in (start, length))
-    who = batch.events.order.threads[lanes]
+    lanes = np.flatnonzero(np.broadcast_to(mask.lanes, shape))
+    return [np.broadcast_to(each, shape).reshape(-1)[lanes] for each in values]
+
+
+def tell_of_reads(batch: Batch, line: int, mask: Mask, first: Lanes, size: Lanes) -> None:
+    """Tell who listens what the copy engine reads for each lane in the mask, though no value moves.
+
+    `first` is the address of the first byte, `size` how many there are.
+    """
+    (who,) = chosen_of(batch, mask, [batch.events.order.threads])
     for each in np.unique(size[size > 0]).tolist():
         chosen = size == each
         buffer = batch.memory.holding(int(first[chosen][0]), int(first[chosen][0]) + 1)
@@ -220,7 +224,7 @@ def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lane
 
     `first` has each coordinate of the box.
     """
-    address, total = (np.full((1, 1, 1), each, np.int64) for each in (tensor.address, tensor.item_bytes))
+    address, total = (np.full(first[0].shape, each) for each in (tensor.address, tensor.item_bytes))
     strides = tensor.item_bytes, *tensor.strides
     for axis, (start, count, extent) in enumerate(zip(first, tensor.counts, tensor.extents, strict=True)):
         step = tensor.steps[axis] if tensor.steps and axis else 1

@@ -32,6 +32,7 @@ from gpuprof.executor.steps.bulk_places import (
     box_places,
     by_number,
     check_multiple,
+    chosen_of,
     gathered,
     in_shared,
     inside_of,
@@ -128,7 +129,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         if batch.events.address_only:
-            tell_of_reads(batch, item.line, mask, start, length)
+            tell_of_reads(batch, item.line, mask, *chosen_of(batch, mask, (start, length)))
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
@@ -177,7 +178,8 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
         columns = barrier.use(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.events.address_only:
-                tell_of_reads(batch, item.line, of_map, *inside_of(tensor, coordinates))
+                first = chosen_of(batch, of_map, coordinates)
+                tell_of_reads(batch, item.line, of_map, *inside_of(tensor, first))
                 batch.bulk.bring(columns, of_map, length)
                 continue
             for column, part in by_number(columns, of_map):
