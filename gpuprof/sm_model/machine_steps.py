@@ -52,7 +52,7 @@ _ATOMIC = ("ATOMG", "ATOM")
 #: Of matrix products that were measured.
 _MEASURED_COLUMNS = (64, 128, 256)
 _KINDS = {
-    **dict.fromkeys(("LDS", "LDSM", "STS", "SHFL"), StepKind.SHARED),
+    **dict.fromkeys(("LDS", "LDSM", "STS", "SHFL", "ATOMS"), StepKind.SHARED),
     **dict.fromkeys(("LDG", "LD", "LDL"), StepKind.LOAD),
     **dict.fromkeys(("STG", "ST", "STL", "REDG", "RED", *_ATOMIC), StepKind.STORE),
     "LDGSTS": StepKind.COPY,
@@ -153,6 +153,7 @@ def _step_of(
                 step.asked = replace(asked, sectors=_LANE_SECTORS * wide)
             if asked.partial:  # the SM sends a sector at a time, once lines are looked up
                 step.sent = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
+            step.crowded = _crowded(one, asked, values)
             late = one.name in _ATOMIC
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:
@@ -217,6 +218,16 @@ def _effort(asked: Traffic, pattern: str, values: Mapping[str, float]) -> float:
     parts, alone = (1 / values[f"{pattern}_32_apart_{apart}_requests_per_ns"] for apart in (32, 128))
     whole = 2 / values[f"{pattern}_128_apart_16_requests_per_ns"] if asked.partial else parts
     return (parts + (alone - parts) * (asked.spread - _WHOLE_LINE) / (1 - _WHOLE_LINE)) / whole
+
+
+def _crowded(one: SassInstruction, asked: Traffic, values: Mapping[str, float]) -> float:
+    """Nanoseconds that the part of L2 which is busiest with an atomic operation takes of each of all.
+
+    Sums of floating-point numbers come to a sector one after the other.
+    """
+    sector, part = asked.busiest
+    turn, late = (1 / values[f"l2_{name}_1_apart_0_requests_per_ns"] for name in ("red", "red_f32"))
+    return asked.sectors * max(part * turn, sector * (late if ".F" in one.opcode else turn))
 
 
 def _kind(one: SassInstruction, word: ControlWord) -> StepKind:

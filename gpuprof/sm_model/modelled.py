@@ -339,9 +339,11 @@ def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmS
         for step in block:
             stored = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
             each = writes if stored else rates.l2_cycles
+            sectors = count * step.asked.sectors
+            of["crowd"] += count * step.crowded * rates.crowd_cycles
             of["data"] += count * step.asked.passes
-            of["l2"] += count * step.asked.sectors * step.effort * each
-            of["dram"] += count * step.asked.sectors * step.asked.distant * step.scattered * rates.dram_cycles
+            of["l2"] += sectors * step.effort * each
+            of["dram"] += sectors * step.asked.distant * step.scattered * rates.dram_cycles
     return max(of.values(), default=0.0)
 
 
@@ -475,6 +477,7 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
         warp_cycles=values["block_of_1024_start_cycles"] / (1024 // _LANES - 1),
         gap_cycles=values["block_of_256_gap_cycles"],
         bulk_latency=values["bulk_load_of_128_times_1_cycles"] - values["mbarrier_1_warps_cycles"],
+        crowd_cycles=share,
         stored_cycles=max(0.0, values["block_of_256_that_stores_gap_cycles"] - rates["l2_latency_cycles"]),
         loaded=_loaded(values, mixed),
     )

@@ -99,7 +99,12 @@ def usual_path(
                 # A loop whose end may go on with the next pass is left there; ways out before it are rare.
                 if again or number in latches[header] or not latches[header]:
                     ways = _held(ways, loops[header], again=again)
-        if not ways:
+        if not ways or (
+            len(ways) == 1
+            and _may_end(blocks[number])
+            and times[ways[0]] / times[number] * taken[number] - gone[number, ways[0]]
+            < behind.get((number, ways[0]), _BEHIND)
+        ):
             break
         # Of two ways the rarer one is gone whenever it has fallen behind its share. A loop's begin is
         # executed once for each pass, and come to only once. Of two that come to the same, the one is tried
@@ -187,6 +192,12 @@ def _played(header: int, loop: Loop, blocks: Sequence[Block], times: Sequence[fl
     return max(1, ceil(min(passes - _SAME, max(_LEAST_PASSES, _LOOP_INSTRUCTIONS / of_a_pass) - _BEHIND)))
 
 
+def _may_end(block: Block) -> bool:
+    """Whether warps end at a block's end that do not go on."""
+    last = block.instructions[-1]
+    return last.name == "EXIT" and bool(last.guard)
+
+
 def is_met_at(block: Block) -> bool:
     """Whether the warps of a block of threads wait for each other there."""
     return any(one.name in _MEETING for one in block.instructions)
@@ -228,7 +239,7 @@ def ways_to(blocks: Sequence[Block], times: Sequence[float], goals: set[int]) ->
     """Yield the ways that lead to goals where the other ways from the same block do not."""
     for number, block in enumerate(blocks if goals else ()):
         ways = [one for one in block.successors if times[one] > 0]
-        if len(ways) > 1:
+        if len(ways) > 1 or (ways and _may_end(block)):
             without = partial(_after, blocks, number)
             behind = [reached([one], without) for one in ways]
             for place, one in enumerate(ways):

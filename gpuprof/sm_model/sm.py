@@ -84,6 +84,7 @@ class Step:
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         scattered: Of DRAM, where 1 is that of a sector in a long run.
         lines: That one request asks for.
+        crowded: Of an atomic operation, nanoseconds of the busiest part of L2.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing;
@@ -105,6 +106,7 @@ class Step:
     effort: float = 1.0
     scattered: float = 1.0
     lines: float = 1.0
+    crowded: float = 0.0
     even: int = 0
     odd: int = 0
     outstanding: int = 0
@@ -130,6 +132,7 @@ class SmSurroundings:
         gap_cycles: From the end of a block to the start of the one that takes its room.
         stored_cycles: The same from when L2 has acknowledged its stores.
         bulk_latency: From a bulk copy to its arrival from L2.
+        crowd_cycles: Of all SMs that have blocks, a nanosecond.
         loaded: How many cycles later DRAM answers when so much of its rate is used: a share, cycles on
             average, and how far answers vary around that.
     """
@@ -147,6 +150,7 @@ class SmSurroundings:
     gap_cycles: float = 0.0
     stored_cycles: float = 0.0
     bulk_latency: float = 0.0
+    crowd_cycles: float = 0.0
     loaded: tuple[tuple[float, float, float], ...] = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 
     def later(self, used: float) -> tuple[float, float]:
@@ -272,7 +276,7 @@ class StreamingMultiprocessor:
         #: When each register bank of a scheduler has given what it was asked for.
         self._banks = [[0.0, 0.0] for _ in range(SCHEDULERS)]
         #: When each server is free again.
-        self._data = self._l2 = self._dram = self._barrier = 0.0
+        self._data = self._l2 = self._dram = self._barrier = self._crowd = 0.0
         self._due = self._owed = self._served = 0.0
         self._random = Random(0).random
         #: Lines of stores that wait to be sent: who stored to them, and how many.
@@ -424,7 +428,9 @@ class StreamingMultiprocessor:
             last = start + _PASS_LATENCY * max(0.0, step.asked.passes - 1)
             done = last + step.latency
             if kind == StepKind.STORE:
-                self._store(warp, step, start)
+                acknowledged = self._store(warp, step, start)
+                if step.crowded and acknowledged > done:
+                    done, queued = acknowledged, acknowledged - done
             elif kind != StepKind.SHARED:
                 done, queued = self._cached(warp, step, last)
                 queued += start - now
@@ -444,15 +450,15 @@ class StreamingMultiprocessor:
         if not asked.sectors:
             return hit
         number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
-        if asked.missing >= 1 and asked.sharers == 1:
-            return self._load(step, start, asked.sectors, late=_in_turn(number, 1 - asked.brought))
-        phase = 0.0 if asked.sharers > 1 else warp.number / self._warps
+        phase = 0.0 if asked.sharers > 1 or asked.missing >= 1 else warp.number / self._warps
         if not _in_turn(number, asked.missing, phase):
             return hit
+        late = _in_turn(floor(number * asked.missing + phase), 1 - asked.brought)
+        if asked.missing >= 1 and asked.sharers == 1:
+            return self._load(step, start, asked.sectors, late=late)
         shared = warp.block.shared
         arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
         if come % asked.sharers == 0:
-            late = _in_turn(number, 1 - asked.brought)
             arrives, queued = self._load(
                 step, start, asked.sectors * asked.sharers / asked.missing, late=late
             )
@@ -483,7 +489,8 @@ class StreamingMultiprocessor:
                 done, queued = arrives, self._dram + later - start
         return done, queued
 
-    def _store(self, warp: _Warp, step: Step, start: float) -> None:
+    def _store(self, warp: _Warp, step: Step, start: float) -> float:
+        """Return when L2 has acknowledged a store."""
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
         sectors = step.asked.sectors * (step.asked.own if self._combined(warp, step) else 1.0)
@@ -493,8 +500,12 @@ class StreamingMultiprocessor:
             taken = step.asked.sectors * step.asked.distant * step.scattered * rates.dram_cycles
             self._dram = max(start, self._dram) + taken
             self._served += taken
-        acknowledged = max(self._l2, self._dram) + rates.l2_latency
-        warp.block.end = max(warp.block.end, acknowledged)
+        taken = max(self._l2, self._dram)
+        if step.crowded:
+            self._crowd = max(start, self._crowd) + step.crowded * rates.crowd_cycles
+            taken = max(taken, self._crowd)
+        warp.block.end = max(warp.block.end, taken + rates.l2_latency)
+        return taken + rates.l2_latency
 
     def _combined(self, warp: _Warp, step: Step) -> bool:
         """Whether a store goes to lines that others went to which are not sent yet.

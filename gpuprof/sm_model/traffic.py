@@ -17,6 +17,7 @@ _FAMILIES = {
     **dict.fromkeys(("STG", "ST"), "global_store"),
     **dict.fromkeys(("LDS", "LDSM"), "shared_load"),
     "STS": "shared_store",
+    "ATOMS": "shared_atomic",
     "LDL": "local_load",
     "STL": "local_store",
     "LDGSTS": "async_copy",
@@ -55,6 +56,8 @@ class Traffic:
         own: Share of the sectors of these that are not those of another, or of the store before.
         again: Whether the store before went to the same lines.
         run: Bytes that lie side by side of what blocks that are there at once access.
+        busiest: Of the turns of an atomic operation of all blocks, the shares of the sector and of the part
+            of L2 that has most of them.
     """
 
     passes: float = 0.0
@@ -71,6 +74,7 @@ class Traffic:
     own: float = 1.0
     again: bool = False
     run: float = math.inf
+    busiest: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,16 +271,22 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
     seen = counts.get("seen_sectors", 0.0)
     if family in _BULK:
         return Traffic(0.0, seen / counts["seen_copies"] if seen else 0.0)
+    # Machine code may leave some of what is counted to others of the same place.
+    times = max(times, counts.get("requests", 0.0))
     requests = counts.get("requests", 0.0) / times
     if family.startswith("shared"):
         return Traffic(counts.get("wavefronts", 0.0) / times or requests)
     sectors = counts.get("sectors", 0.0) / times
-    spread = max(1 / _SECTORS_PER_PASS, counts.get("seen_lines", 0.0) / seen if seen else 0.0)
+    spread = max(
+        1 / _SECTORS_PER_PASS,
+        counts.get("seen_placed_lines", 0.0) / _SECTORS_PER_PASS / seen if seen else 0.0,
+    )
     passes = max(sectors * spread, requests)
     if family != "global_load" or not seen:
         useful = counts.get("useful_bytes", 0.0) / times
         partial = family == "global_store" and useful < _PARTIAL * SECTOR_BYTES * sectors
-        known = Traffic(passes, sectors, spread=spread, partial=partial)
+        busiest = counts.get("seen_busiest_sector", 0.0), counts.get("seen_busiest_part", 0.0)
+        known = Traffic(passes, sectors, spread=spread, partial=partial, busiest=busiest)
         if own := counts.get("seen_own_lines", 0.0):
             known = replace(
                 known,

@@ -62,7 +62,7 @@ def test_every_instruction_is_repeated() -> None:
 
 
 def test_every_request_is_repeated() -> None:
-    for space in range(4):
+    for space in range(6):
         for dependent in (0, 1):
             steps = [np.uint32(value) for value in (0, 16, 512)]
             more = ["data", np.uint32(MASK >> 1), "sink", "out"]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from compile_support import compile_source
 
-from gpuprof.backends.sim.watching import CacheWatch
+from gpuprof.backends.sim.modelling import _crowd
+from gpuprof.backends.sim.watching import CacheWatch, _placed_lines
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
@@ -88,6 +89,11 @@ RECKONED = {
     # Of 16 loads two are answered by L2, each of 4 sectors, 14 by L1.
     "misses of L1": ([changed(LOAD, sectors=0.5, missing=0.125), USE] * 16, 1, 14 * 41 + 2 * 305, 40),
     "beside the load before": ([changed(FAR, brought=0.75), USE] * 16, 1, 4 * 700 + 12 * 300, 320),
+    # Of every other that L1 lacks, every other came with the one before.
+    "misses beside the miss before": (
+        [changed(FAR, sectors=2, missing=0.5, brought=0.5), USE] * 16,
+        *(1, 4 * 709 + 4 * 305 + 8 * 41, 30),
+    ),
     # One asks for the four sectors of all; each waits as long.
     "warps that share data": ([changed(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 1),
     "a fence waits for stores": ([STORE, FENCE], 1, 16 + 300, 0),
@@ -192,6 +198,15 @@ def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
     assert mean(16) - mean(1) == pytest.approx(100 * sum(1 / n for n in range(2, 17)), rel=0.1)
 
 
+def test_a_warp_that_ends_early_does_nothing_more() -> None:
+    code = code_of((["@P0 EXIT"], (1,)), (["REDG.E.ADD [R2], R0", "EXIT"], ()))
+    some = dict.fromkeys(ways_to(code.blocks, [1, 1 / 16], {1}), 0.01)
+    assert list(some) == [(0, 1)]
+    assert usual_path(code.blocks, [1, 1 / 16], {}) == (0,)
+    assert usual_path(code.blocks, [1, 1 / 16], {}, some) == (0, 1)
+    assert usual_path(code.blocks, [1, 15 / 16], {}) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("change", "taken"),
     [
@@ -209,6 +224,43 @@ def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
     rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
     sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[[0]]], 4, 1, rates)
     assert sm.play(1).ends[0] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
+
+
+def test_atomics_to_one_place_come_one_after_the_other() -> None:
+    add = step_of(StepKind.STORE, passes=1, sectors=1, sets=0, latency=30, crowded=0.5)
+    rates = replace(RATES, crowd_cycles=100.0)
+    sm = StreamingMultiprocessor([[add, USE, END]], [[[0]]], 8, 1, rates)
+    assert sm.play(1).ends[0] == pytest.approx(8 * 50 + rates.l2_latency, abs=10)
+
+
+def test_the_busiest_part_of_l2_is_that_of_all_atomics() -> None:
+    found = {(line, "global_atomic"): {"sectors": 100.0} for line in (1, 2, 3)}
+    turns = [Counter({0: 4, 1: 4}), Counter({1: 6, 64: 2}), Counter({16: 1})]
+    _crowd(dict(zip(found, turns, strict=True)), found)
+    of = [(each["seen_busiest_sector"], each["seen_busiest_part"]) for each in found.values()]
+    assert of == [(0.5, 1.0), (0.75, 0.75), (0.0, 0.0)]
+    traffic = {16 * number: Traffic(1, 32, busiest=(0.75, 0.75)) for number in range(2)}
+    code = code_of((["REDG.E.ADD.STRONG.GPU [R2], R0", "REDG.E.ADD.F32.FTZ.RN.STRONG.GPU [R2], R0"], ()))
+    whole, real = steps_of(code.blocks[0].instructions, [WORD] * 2, traffic, constants_of(H200), {})
+    values = constants_of(H200).values
+    for step, name in ((whole, "red"), (real, "red_f32")):
+        assert step.crowded == pytest.approx(24 / values[f"l2_{name}_1_apart_0_requests_per_ns"])
+
+
+def test_sectors_pass_as_often_as_a_word_has_lanes() -> None:
+    watch = CacheWatch(1000)
+    watch.begin(lambda thread: (0, (0, 0, 0)))
+    place = np.repeat([0, 1, 9, 16], [20, 8, 3, 1])
+    one = SimpleNamespace(mask=Mask(np.ones((1, 1, 32), bool), 1, 1), index=place[None, None], place=place)
+    one.order, one.who = SimpleNamespace(first=0, block_threads=32), np.arange(32)
+    one.site, one.by, one.strong, one.size = 0, None, True, 4
+    watch.update(SimpleNamespace(address=4096), one)  # type: ignore[arg-type]
+    assert watch.turns[0, 0, False] == {128: 20, 129: 3, 130: 1}
+
+
+def test_lines_are_those_of_blocks_that_begin_elsewhere() -> None:
+    two = np.array([0, 1])  # two neighbours are in one line at three of four places
+    assert [_placed_lines(two, moves) for moves in (None, (128,), (64, 0), (32,))] == [4, 4, 4, 5]
 
 
 def test_parts_of_sectors_keep_the_data_path_until_they_are_sent() -> None:
@@ -272,8 +324,9 @@ def code_of(*blocks: tuple[Sequence[str], tuple[int, ...]]) -> MachineCode:
     for names, successors in blocks:
         instructions = []
         for name in names:
-            opcode, _, operands = name.partition(" ")
-            instructions.append(SassInstruction(address, "", opcode, operands, 1))
+            opcode, _, operands = name.removeprefix("@P0 ").partition(" ")
+            guard = "P0" if name.startswith("@P0") else ""
+            instructions.append(SassInstruction(address, guard, opcode, operands, 1))
             address += 16
         made.append(Block(instructions, successors, leaves="EXIT" in names))
     return MachineCode(tuple(made), complete=True)
@@ -437,7 +490,13 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
 
 
 def test_traffic_is_what_an_execution_asks_for() -> None:
-    seen = {"seen_sectors": 40, "seen_lines": 40, "seen_missed": 20, "seen_fresh": 20, "seen_runs": 10}
+    seen = {
+        "seen_sectors": 40,
+        "seen_placed_lines": 160,
+        "seen_missed": 20,
+        "seen_fresh": 20,
+        "seen_runs": 10,
+    }
     requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, "seen_brought": 5, **seen}}
     sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, {}, grid=(8, 1, 1), at_once=8)
     (found,) = traffic_of([sites], read_bytes=160 * 32 / 4, written_bytes=0, l2_bytes=1 << 20)
@@ -488,7 +547,8 @@ def test_runs_go_on_from_access_to_access() -> None:
         32: [32 * lanes + 8, 32 * lanes, np.arange(48, 64).repeat(2)],
     }
     for runs, each in places.items():
-        assert watched(each, reads=True)["runs"] == runs
+        # Of what is read, with all that was asked for: the last of these lies between two.
+        assert watched(each, reads=True)["runs"] == min(runs, 31)
         assert watched(each, reads=False)["runs"] == runs
 
 
@@ -530,6 +590,7 @@ def test_stores_are_known_by_what_they_take_of_sectors_and_by_who_else_writes_th
     seen = {
         "seen_sectors": 128,
         "seen_lines": 128,
+        "seen_placed_lines": 512,
         "seen_own_lines": 16,
         "seen_own_sectors": 32,
         "seen_runs": 16,

@@ -37,7 +37,7 @@ _SINCE_AMPERE = _INSTRUCTIONS.index("redux")
 #: Whose cost depends on how many warps come together.
 _TOGETHER = ("bar", "mbarrier")
 #: Requests of warps, by their numbers in constants.cu, and bytes of a lane's.
-_SPACES = {"l2_load": 4, "store": 4, "wide_store": 16, "fetch_add": 4}
+_SPACES = {"l2_load": 4, "store": 4, "wide_store": 16, "fetch_add": 4, "red": 4, "red_f32": 4}
 _PRODUCTS = ("f16_64", "f16_128", "f16_256")
 _ENTRIES = ("instructions", "requests", "lives", "straight_code", "loaded_latency", "dram_runs")
 _OF_HOPPER = ("bulk_copies", "group_products", "cluster_barriers")
@@ -165,6 +165,10 @@ class ConstantMeter(Meter):
                 )
                 requests = _PASSES * rounds * _STEPS * 8 * grid
                 found[f"{name}_requests_per_ns"] = requests / self._warm_us(launch) / 1e3
+            for space in ("red", "red_f32"):  # of single threads, all to one word
+                launch = self._request(space, data, rounds=rounds, grid=4 * grid, threads=1, nbytes=4)
+                requests = _PASSES * rounds * _STEPS * 4 * grid
+                found[f"l2_{space}_1_apart_0_requests_per_ns"] = requests / self._warm_us(launch) / 1e3
         return found
 
     def _blocks(self) -> dict[str, float]:

@@ -167,7 +167,7 @@ extern "C" __global__ void instructions(int kind, int chains, int rounds, float 
     }
 }
 
-enum Space { L2_LOAD, STORE, WIDE_STORE, FETCH_ADD };
+enum Space { L2_LOAD, STORE, WIDE_STORE, FETCH_ADD, RED, RED_F32 };
 
 template <int SPACE, bool DEPENDENT>
 static __device__ void requested(int rounds, unsigned zero, char *data, unsigned mask, unsigned at, unsigned apart,
@@ -181,7 +181,10 @@ static __device__ void requested(int rounds, unsigned zero, char *data, unsigned
         else if (SPACE == STORE) asm volatile("st.global.u32 [%0], %1;" ::"l"(place), "r"(zero));
         else if (SPACE == WIDE_STORE)
             asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(place), "r"(zero));
-        else asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(got) : "l"(place), "r"(zero));
+        else if (SPACE == FETCH_ADD)
+            asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(got) : "l"(place), "r"(zero));
+        else if (SPACE == RED) asm volatile("red.global.add.u32 [%0], %1;" ::"l"(place), "r"(zero));
+        else asm volatile("red.global.add.f32 [%0], %1;" ::"l"(place), "f"((float)zero));
         if (DEPENDENT) place += got;
         else {
             total += got;
@@ -210,6 +213,8 @@ extern "C" __global__ void requests(int space, int dependent, int rounds, unsign
         REQUEST(STORE)
         REQUEST(WIDE_STORE)
         REQUEST(FETCH_ADD)
+        REQUEST(RED)
+        REQUEST(RED_F32)
     }
 }
 

@@ -3,7 +3,7 @@
 """What the launches of a case counted together, and the time that is modelled of it."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -36,9 +36,12 @@ from gpuprof.machine_code.linking import Link
 from gpuprof.results import Model, ModelLine
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
+from gpuprof.sm_model.traffic import SECTOR_BYTES
 
 #: Shares of a modelled time that are worth keeping, by reason and of a line.
 _LEAST_SHARE, _LEAST_LINE = 0.001, 0.005
+#: Neighbouring bytes that one part of L2 holds.
+_L2_PART = 512
 
 
 def executed_case(
@@ -165,6 +168,7 @@ def _requests_of(
     """What was counted and seen of a launch's requests, and how blocks move, by place."""
     found: dict[Place, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     moving: dict[Place, tuple[int, ...] | None] = {}
+    crowds: dict[Place, Counter[int]] = {}
     for site, counted in result.sites:
         for name, times in counted.items():
             found[site.ptx_line, site.family][name] += times
@@ -177,4 +181,21 @@ def _requests_of(
             for name, times in seen.items():
                 found[place][f"seen_{name}"] += times
             moving[place] = watch.moving.get((number, where, reads))
+            if turns := watch.turns.get((number, where, reads)):
+                crowds[place] = turns
+    _crowd(crowds, found)
     return found, moving
+
+
+def _crowd(turns: Mapping[Place, Counter[int]], found: Mapping[Place, dict[str, float]]) -> None:
+    """Note of atomic operations which share of their turns is that of the busiest sector, and part of L2."""
+    for name, nbytes in (("sector", SECTOR_BYTES), ("part", _L2_PART)):
+        shares: dict[Place, Counter[int]] = defaultdict(Counter)
+        load: defaultdict[int, float] = defaultdict(float)
+        for place, counted in turns.items():
+            for sector, times in counted.items():
+                shares[place][sector * SECTOR_BYTES // nbytes] += times
+                load[sector * SECTOR_BYTES // nbytes] += times / counted.total() * found[place]["sectors"]
+        for place, counted in shares.items():
+            busiest = max(load, key=load.__getitem__)
+            found[place][f"seen_busiest_{name}"] = counted[busiest] / counted.total()

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who watches a case that is counted, beside what the executor counts itself.
 
-What follows L1 tells what the first block of each batch finds there: a cache that drops the least recently
-used sector.
+What follows L1 tells what one block of each batch finds there: a cache that drops the least recently used
+sector.
 """
 
 import math
@@ -19,7 +19,9 @@ from gpuprof.executor import Buffer, MemoryOperation, Observer
 from gpuprof.kernels.shape import ConfiguredCase
 
 _L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
-_SECTOR, _LINE_SECTORS = 5, 2
+_SECTOR, _LINE_SECTORS, _WORD = 5, 2, 2
+#: Where a number stands beside an address, or its sector.
+_HIGH, _LOW = 45, (1 << 42) - 1
 #: Sectors that are looked at, of a whole launch.
 _WATCHED = 400_000
 #: Accesses of a line that are looked at, each of which costs some forty microseconds.
@@ -32,6 +34,8 @@ _FEW = 4096
 _TELLING = 16
 #: Bytes that a place moves along an axis that no two blocks differ along.
 _UNSEEN = 1 << 40
+#: Its multiples, without their whole parts, are evenly spread.
+_GOLDEN = 0.6180339887498949
 
 
 class CacheWatch(Observer):
@@ -39,28 +43,30 @@ class CacheWatch(Observer):
 
     Attributes:
         seen: By number of the launch, counting site, or source line of a bulk copy, and whether it reads:
-            sectors, and lines, that warps ask for; of loads those that L1 did not hold, `missed`, those that
-            another warp missed at the same time, `shared`, and those that the block asks L2 for first,
-            `fresh`, and of these those that DRAM has brought with the other half of 64 bytes, `brought`; of
+            sectors, and lines, that warps ask for, and lines beginning where other blocks do, `placed_lines`;
+            of loads those that L1 did not hold, `missed`, those that another warp missed at the same time,
+            `shared`, and those that the block asks L2 for first, `fresh`, and of these those that DRAM has
+            brought with the other half of 64 bytes, `brought`; of
             stores the lines of all warps together, `own_lines`, those that the store before wrote to as well,
             `again`, and the sectors that it did not, `own_sectors`; how many `runs` these make, or the fresh
-            ones, with those of the access before; of bulk copies how many `copies`.
+            ones, with what was asked for before; of bulk copies how many `copies`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, by how many bytes the place that blocks first access moves along
             each axis of the grid, where it moves by as much from each block to the next; else None.
+        turns: By the same key, how often sectors pass for atomic operations, of those that are looked at.
     """
 
     def __init__(self, sectors: int) -> None:
         self._room, self._left = sectors, _WATCHED
         self._held: OrderedDict[int, None] = OrderedDict()
         self._launch = -1
-        #: What the first block of a batch has asked L2 for, and which block it is.
+        #: What the followed block of a batch has asked L2 for, and where in the batch it stands, which begins
+        #: with a block of this number.
         self._asked: set[int] = set()
-        self._first = 0
-        #: Sectors that the first block of a batch stored to last, and those that it asked L2 for first.
+        self._place, self._first = 0.5, 0
+        #: Sectors that the followed block stored to last.
         self._stored: set[int] = set()
-        self._fetched: set[int] = set()
         #: Sectors that went by unseen since L1 was last known.
         self._unseen = 0.0
         self.seen: dict[tuple[int, int, bool], Counter[str]] = defaultdict(Counter)
@@ -69,6 +75,7 @@ class CacheWatch(Observer):
         self._written: dict[int, tuple[int, int]] = {}
         self.handed_on: Counter[int] = Counter()
         self.moving: dict[tuple[int, int, bool], tuple[int, ...] | None] = {}
+        self.turns: dict[tuple[int, int, bool], Counter[int]] = defaultdict(Counter)
 
     def begin(self, named: Any) -> None:
         self._launch, self._named = self._launch + 1, named
@@ -80,8 +87,6 @@ class CacheWatch(Observer):
         if strong:
             self._receive(buffer, one)
         seen, sectors = self._look(buffer, one, reads=True)
-        if one.order.first != self._first:
-            self._first, self._asked = one.order.first, set()
         if not sectors:
             return
         held, asked = self._held, self._asked
@@ -101,10 +106,9 @@ class CacheWatch(Observer):
                 held.move_to_end(sector)
                 if len(held) > self._room:
                     held.popitem(last=False)
-        asked |= missed
         seen["fresh"] += len(fresh)
-        seen["runs"] += _runs(fresh, self._fetched)
-        self._fetched = fresh or self._fetched
+        seen["runs"] += _runs(fresh, asked)
+        asked |= missed
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
         if one.strong:
@@ -121,6 +125,19 @@ class CacheWatch(Observer):
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
         self._hand_on(buffer, one)
         self._look(buffer, one, reads=False)
+        if one.site is not None and len(self.turns[self._launch, one.site, False]) < _MOST_SECTORS:
+            self._take_turns(self.turns[self._launch, one.site, False], buffer, one)
+
+    def _take_turns(self, turns: Counter[int], buffer: Buffer, one: MemoryOperation) -> None:
+        """Count how often sectors pass: for each warp as often as their busiest word has lanes."""
+        some = slice(None, None, math.ceil(len(one.who) / _FEW) or 1)
+        words = buffer.address + one.place[some].astype(np.int64) * one.size >> _WORD
+        each, lanes = np.unique(one.who[some].astype(np.int64) // 32 << _HIGH | words, return_counts=True)
+        sectors, first = np.unique(each >> _SECTOR - _WORD, return_index=True)
+        if len(first):
+            passes = np.maximum.reduceat(lanes, first)
+            for sector, times in zip((sectors & _LOW).tolist(), passes.tolist(), strict=True):
+                turns[sector] += times
 
     def _hand_on(self, buffer: Buffer, one: MemoryOperation) -> None:
         for address, block in self._blocks_at(buffer, one):
@@ -141,11 +158,14 @@ class CacheWatch(Observer):
         return set(zip(addresses.tolist(), (one.who // one.order.block_threads).tolist(), strict=True))
 
     def _look(self, buffer: Buffer, one: MemoryOperation, *, reads: bool) -> tuple[Counter[str], list[int]]:
-        """Note an access of the first block; return what was seen and its sectors, once for each warp."""
+        """Note an access of the followed block; return what was seen and its sectors, once for each warp."""
         if one.site is None and one.by is None:  # textures go through a cache that is not followed
             return Counter(), []
         key = self._launch, one.line if one.site is None else one.site, reads
         seen = self.seen[key]
+        if one.order.first != self._first:
+            # Evenly spread, so that whatever period the grid has is met in turn.
+            self._first, self._place, self._asked = one.order.first, (self._place + _GOLDEN) % 1, set()
         if key not in self.moving and len(one.who):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
@@ -154,8 +174,8 @@ class CacheWatch(Observer):
             return seen, []
         if one.mask is None or self._left <= 0:
             return seen, []
-        first = one.mask.lanes[0]
-        if not (one.mask.whole or first.any()):
+        lanes = _of_block(one.mask.lanes, self._place)
+        if not (one.mask.whole or lanes.any()):
             return seen, []
         if seen["looks"] >= _MOST_LOOKS or seen["sectors"] >= _MOST_SECTORS:
             self._unseen += seen["sectors"] / seen["looks"]
@@ -165,11 +185,13 @@ class CacheWatch(Observer):
             self._unseen = 0.0
         seen["looks"] += 1
         shape = (one.mask.warps, 32)
-        lanes = np.broadcast_to(first, shape)
-        start = buffer.address + np.broadcast_to(one.index[0], shape)[lanes].astype(np.int64) * one.size
+        lanes = np.broadcast_to(lanes, shape)
+        index = np.broadcast_to(_of_block(one.index, self._place), shape)[lanes].astype(np.int64)
+        start = buffer.address + index * one.size
         found = np.unique(np.nonzero(lanes)[0].astype(np.int64) << 42 | start >> _SECTOR)
         seen["sectors"] += len(found)
-        seen["lines"] += len(np.unique(found >> _LINE_SECTORS))
+        seen["lines"] += _lines(found)
+        seen["placed_lines"] += _placed_lines(found, self.moving.get(key))
         self._left -= len(found)
         sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
         return seen, sectors
@@ -195,6 +217,22 @@ class CacheWatch(Observer):
         if rank + unseen.sum() < steps.shape[1] or (steps @ np.rint(found) != moved).any():
             return None
         return tuple(np.where(unseen, _UNSEEN, found.round()).astype(np.int64).tolist())
+
+
+def _of_block(each: Any, place: float) -> Any:
+    """What the block at a place of the batch has of what all have alike, or each its own."""
+    return each[int(place * len(each))]
+
+
+def _lines(sectors: Any) -> int:
+    return len(np.unique(sectors >> _LINE_SECTORS))
+
+
+def _placed_lines(sectors: Any, moves: tuple[int, ...] | None) -> int:
+    """Lines of so many sectors, on average over blocks that begin by parts of a line further on."""
+    line = _SECTOR_BYTES << _LINE_SECTORS
+    apart = max(1, math.gcd(line, *(moves or ())) // _SECTOR_BYTES)
+    return sum(_lines(sectors + shift) for shift in range(0, 1 << _LINE_SECTORS, apart)) * apart
 
 
 def _runs(sectors: set[int], before: set[int]) -> int:
