@@ -216,6 +216,15 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
     print("|---|---|--:|--:|--:|---|")
     for where, rows in found.items():
         print(f"| {' | '.join(where)} | {len(rows)} | {silent[where]} | {_errors(rows, fastest[where])} |")
+    if not any(where[1] in LADDERS for where in found):
+        print("\n| card | cases | mean | median | worst | inside |\n|---|--:|--:|--:|--:|--:|")
+        for card in dict.fromkeys(where[0] for where in found):
+            rows = [row for where, each in found.items() if where[0] == card for row in each]
+            off = [row[1] / row[0] - 1 for row in rows]
+            inside = sum(low <= us <= high for us, _, low, high in rows)
+            means = " | ".join(f"{mean(map(abs, off)):.1%}" for mean in (statistics.mean, statistics.median))
+            print(f"| {card} | {len(rows)} | {means} | {max(off, key=abs):+.0%} | {inside / len(rows):.0%} |")
+        return
     print("\n| ladder | card | cases | below 1024 | from 1024 up | worst | rank | pick within 3 % | inside |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
     for operation in LADDERS:
