@@ -5,13 +5,13 @@
     python benchmarks/by_size_rules.py PLACE …            what rules made from these would reach
     python benchmarks/by_size_rules.py PLACE … --write    puts them into gpuprof/kernels/gemm/by_size.cu
     python benchmarks/by_size_rules.py PLACE … --shipped  what the rules that are there reach
-    python benchmarks/by_size_rules.py PLACE … --dtype bf16   those of bf16 and f16; of f64, tf32, e4m3
+    python benchmarks/by_size_rules.py PLACE … --dtype f64    those of f64
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
 of one card or of several: rules are for all of them. What was timed on some cards only counts on the others
 with the same share of cuBLAS's speed. A rule names kernels, of which the first that can run is taken, and
-some conditions. Rules are added one by one to none or to those that there are, whichever gets further, each
-wherever in the order it gains most, and made anew in turn, in the end two at once, until none gets better.
+some conditions. Rules are added one by one, each wherever in the order it gains most, and made anew in turn,
+in the end two at once, until none gets better.
 Those for other types stay as they are. To say how well this does at other sizes, each fifth of them is held
 out.
 """
@@ -52,33 +52,7 @@ TARGETS = {
     ("realigned",): (128, 128),
     ("packed",): (128, 256),
 }
-#: The same of other types, on tensor cores; what is taken where no rule holds comes last.
-TARGETS_OF_HALVES = {
-    ("wgmma_split",): (64, 64),
-    ("wgmma_split_pairs",): (128, 128),
-    ("wgmma_store_64",): (64, 128),
-    ("wgmma_store_64_beside",): (64, 256),
-    ("wgmma_store_64_below",): (256, 256),
-    ("wgmma_store_192_beside",): (192, 192),
-    ("wgmma_store_256",): (256, 176),
-    ("wgmma_gathered",): (64, 64),
-    ("wgmma_store_fit",): (128, 256),
-    ("wgmma_store_square",): (128, 256),
-    ("wgmma_streamk",): (128, 256),
-}
-TARGETS_OF_TF32 = {
-    **{(name,): (64, 64) for name in ("tf32_split", "tf32_64", "tf32_gathered")},
-    ("tf32_64_beside",): (256, 256),
-    ("tf32",): (256, 128),
-}
-TARGETS_OF_E4M3 = {
-    ("e4m3_split",): (64, 64),
-    ("e4m3_64_fit",): (64, 128),
-    ("e4m3_64_pairs",): (64, 256),
-    ("e4m3_64_below",): (256, 256),
-    ("e4m3_192_beside",): (192, 192),
-    ("e4m3",): (128, 256),
-}
+#: The same of f64, on tensor cores.
 TARGETS_OF_F64 = {
     ("dmma",): (128, 128),
     ("dmma_split",): (64, 64),
@@ -92,26 +66,16 @@ _SHORT = ("(K <= 2048 or N <= 64)",)
 ALWAYS = {
     ("few_rows",): ("M <= 3", "N * K >= 262144"),
     ("splitk_8x32",): ("K <= 2048",),
+    ("splitk_tall",): ("M * N <= 60000 * sm_count", "K <= 256"),
     ("streamk_fit", "realigned", "splitk_fit"): ("N > 32",),
     ("splitk",): _SHORT,
     ("realigned",): ("M * N * K >= 4000000 * sm_count",),
-    ("wgmma_split_pairs",): ("cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count",),
-    ("wgmma_store_256",): ("cdiv(M, 256) * cdiv(N, 176) <= sm_count",),
-    **{
-        (name,): ("cdiv(M, 64) * cdiv(N, 256) <= sm_count",)
-        for name in ("wgmma_store_64", "wgmma_store_64_beside", "e4m3_64_fit", "e4m3_64_pairs")
-    },
-    **{
-        (name,): ("cdiv(M, 256) * cdiv(N, 256) * 4 <= sm_count",)
-        for name in ("wgmma_store_64_below", "tf32_64_beside", "e4m3_64_below")
-    },
     ("short_k", "splitk_tall"): ("(K <= 104 or M * N * K <= 4000000 * sm_count)",),
 }
 #: What is taken where no rule holds.
 LAST = ("streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1")
 #: Tiles that a condition may compare with.
 TILES = ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128))
-TILES_OF_TENSOR_CORES = ((64, 64), (64, 128), (128, 128), (128, 192), (128, 256))
 #: Elements of C to an SM at which rules may change.
 LIMITS = (100, 166, 250, 400, 700, 1000, 1500, 2000, 2400, 3000, 3900, 5000, 6500, 8500, 12000, 16000, 24000)
 #: Rules, that of `LAST` among them; what a rule and a condition must gain: logarithms of the speed, on
@@ -136,20 +100,13 @@ class Family:
     unit: int
     real_bytes: int
     always: str = ""
-    chooser: str = "by_size"
 
 
 FAMILIES = {
     "f32": Family(TARGETS, LAST, TILES, 4, 4),
-    "bf16": Family(
-        TARGETS_OF_HALVES, ("wgmma_packed", "mma_async"), TILES_OF_TENSOR_CORES, 8, 2, "real_bytes == 2"
-    ),
-    # What multiplies in TF32 takes no f32, so that these rules pass over it, and the others over TF32.
-    "tf32": Family(TARGETS_OF_TF32, ("tf32_packed",), TILES_OF_TENSOR_CORES, 4, 4, "real_bytes == 4"),
     "f64": Family(
         TARGETS_OF_F64, ("dmma_split",), ((32, 32), (32, 64), (64, 64), (128, 128)), 2, 8, "real_bytes == 8"
     ),
-    "e4m3": Family(TARGETS_OF_E4M3, ("e4m3_turns",), TILES_OF_TENSOR_CORES, 16, 1, chooser="by_size_tn"),
 }
 
 Mask = NDArray[np.bool_]
@@ -162,6 +119,15 @@ class Rule:
 
     kernels: tuple[str, ...]
     conditions: tuple[str, ...] = ()
+
+
+def merged(rules: Sequence[Rule]) -> list[Rule]:
+    """Neighbours that ask the same as one."""
+    asking = groupby(rules, key=lambda rule: rule.conditions)
+    return [
+        Rule(tuple(name for rule in those for name in rule.kernels), conditions)
+        for conditions, those in asking
+    ]
 
 
 def conditions_for(tile: tuple[int, int], others: Sequence[tuple[int, int]], unit: int) -> Iterator[str]:
@@ -315,6 +281,8 @@ class Fit:
                 always = ALWAYS.get(target, ())
                 covered, behind = self.outcome(Rule(target, always))
                 gains = np.where(free & covered, rest - self._felt(behind), 0.0)
+                if gains.clip(0).sum() <= found:
+                    continue
                 gain, conditions = self._best(target, gains)
                 if gain > found:
                     rule = Rule(target, (*always, *conditions))
@@ -341,14 +309,10 @@ class Fit:
                 names = tuple(texts[number] for number in beam[0])
         return found, names
 
-    def rules(self, of: Mask, former: Sequence[Rule] = ()) -> list[Rule]:
-        """The rules that are made for some of the sizes, from none or from former ones."""
-        starts = dict.fromkeys(((), tuple(rule for rule in former if rule.kernels != self._last)))
-        return min((self._made_from(start, of) for start in starts), key=lambda some: self._lost(some, of))
-
-    def _made_from(self, start: Sequence[Rule], of: Mask) -> list[Rule]:
-        rules = [*start, Rule(self._last)]
-        while len(rules) < MOST:
+    def rules(self, of: Mask) -> list[Rule]:
+        """The rules that are made for some of the sizes."""
+        rules = [Rule(self._last)]
+        while len(merged(rules)) < MOST:
             gain, better = self.one_more(rules, of)
             if gain < self._least_gain:
                 break
@@ -357,7 +321,7 @@ class Fit:
         for rule in rules[:-1]:  # the others, made after it, may have left less for it to reach
             _, better = self.one_more([one for one in rules if one is not rule], of)
             rules = min(better, rules, key=lambda some: self._lost(some, of))
-        return rules
+        return merged(rules)
 
     def _lost(self, rules: Sequence[Rule], of: Mask) -> float:
         conditions = sum(len(rule.conditions) for rule in rules)
@@ -412,13 +376,13 @@ def text_of(rules: Sequence[Rule], reasons: Sequence[str], always: str) -> str:
 def types_of(name: str) -> str:
     """The family whose rules name a kernel."""
     taken = load_ladder(GEMM).find(name).dtypes
-    return next(dtype for dtype in ("tf32", "e4m3", "bf16", "f32", "f64") if dtype in taken)
+    return next(dtype for dtype in ("tf32", "bf16", "f32", "f64") if dtype in taken)
 
 
 def shipped_rules(dtype: str) -> list[Rule]:
     """Those that there are for a type, without what all of them ask."""
     family = FAMILIES[dtype]
-    choices = load_ladder(GEMM).find(family.chooser).choices
+    choices = load_ladder(GEMM).find("by_size").choices
     return [
         Rule(
             tuple(one.kernel for one in those),
@@ -431,16 +395,14 @@ def shipped_rules(dtype: str) -> list[Rule]:
 
 
 def write(text: str, dtype: str) -> None:
-    """Put rules in the place of those of their type; those of f32 are the last."""
-    path = GEMM / f"{FAMILIES[dtype].chooser}.cu"
+    """Put rules in the place of those of their type."""
+    path = GEMM / "by_size.cu"
     source = path.read_text(encoding="utf-8").removesuffix("*/\n")
     head, *tables = re.split(r"(?=^\[\[choose\]\]$)", source, flags=re.MULTILINE)
     kinds = [types_of(re.findall(r'"(\w+)"', one)[0]) for one in tables]
-    kept = [
-        f"{one.rstrip()}\n\n" for one, kind in zip(tables, kinds, strict=True) if kind not in (dtype, "f32")
-    ]
-    last = [f"{one.rstrip()}\n\n" for one, kind in zip(tables, kinds, strict=True) if kind == "f32" != dtype]
-    path.write_text(f"{''.join((head, *kept, text, chr(10), *last)).rstrip()}\n*/\n", encoding="utf-8")
+    others = [one.rstrip() for one, kind in zip(tables, kinds, strict=True) if kind != dtype]
+    others.insert(kinds.index(dtype), text.rstrip())
+    path.write_text(head + "\n\n".join(others) + "\n*/\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -451,15 +413,14 @@ def main() -> None:
     parser.add_argument(
         "--shipped", action="store_true", help="make none: what do those of by_size.cu reach?"
     )
-    parser.add_argument("--dtype", choices=FAMILIES, default="f32", help="bf16: the rules of f16 too")
+    parser.add_argument("--dtype", choices=FAMILIES, default="f32", help="of which type")
     options = parser.parse_args()
     family = FAMILIES[options.dtype]
     cards = read_all(options.places)
     complete(cards)
     fit = Fit(cards, family)
     rows, everywhere = fit.rows, np.ones(len(fit.rows), bool)
-    former = shipped_rules(options.dtype)
-    rules = former if options.shipped else fit.rules(everywhere, former)
+    rules = shipped_rules(options.dtype) if options.shipped else fit.rules(everywhere)
     reasons = [fit.because(rules, number) for number in range(len(rules))]
     text = text_of(rules, reasons, family.always)
     print(text)

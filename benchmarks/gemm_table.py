@@ -70,6 +70,22 @@ SIZES_OF_TENSOR_CORES = {
 }
 RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
 RAGGED_OF_OTHERS = "257 777 1001 2049 2056"
+#: Sizes drawn at random, of 8-bit floats and of others.
+DRAWN = {
+    "e4m3": (
+        "448x448x3520 3200 4128x480x992 624 384x384x2688 1968x1968x912 448x96x416 2736x2736x1248 "
+        "1280x1280x384 496 448x448x1472 848 320x320x5056 4544x1216x192 576x2240x576 240x864x816 "
+        "2240x2240x2048 544x544x3088 928x2848x3008 2032x368x1424"
+    )
+}
+DRAWN_OF_OTHERS = (
+    "3736x320x296 824 264x184x2672 1608x1608x1496 2976 128x320x5376 192 1048x1048x2664 "
+    "128x960x304 4160x1408x1472 1968x3240x224 1168x2944x696 2776x1528x1056 816x816x1616 "
+    "736x5520x440 832x384x4416 4096x256x2880 960x960x384 848 896x512x192 1472x1152x192 "
+    "3280x552x272 263 425 1954x534x226 190x1864x845 1072 1184x1184x1000 256x256x512 320x400x1296 "
+    "1360x1360x3832 640x640x320 64x576x512 960x3136x4608 264 1280x448x1152 1448x864x440 "
+    "568x4184x5816 2624x960x1280 526x468x272 287x1545x2699 951x951x3330"
+)
 _OF_F32 = (
     (
         30_000,
@@ -205,8 +221,11 @@ def runs_of(part: int, parts: int, dtype: str = "f32") -> Iterator[tuple[tuple[s
         m, n, k = extents_of(size)
         return m * n * k
 
-    ragged = {"ragged": RAGGED.get(dtype, RAGGED_OF_OTHERS)}
-    tried = {"f32": SIZES, "f64": SIZES_OF_F64}.get(dtype, SIZES_OF_TENSOR_CORES | ragged)
+    others = {
+        "ragged": RAGGED.get(dtype, RAGGED_OF_OTHERS),
+        "drawn at random": DRAWN.get(dtype, DRAWN_OF_OTHERS),
+    }
+    tried = {"f32": SIZES, "f64": SIZES_OF_F64}.get(dtype, SIZES_OF_TENSOR_CORES | others)
     sizes = sorted((size for row in tried.values() for size in row.split()), key=work)
     grouped = defaultdict(list)
     for size in sizes[part - 1 :: parts]:

@@ -56,11 +56,13 @@ class Choice:
     Args:
         when: Formula of the problem's dimensions and the device's figures.
         because: One sentence on where the condition's numbers come from; may be empty.
+        least: A constant of the kernels that are named together: the one runs of which it is least.
     """
 
     kernel: str
     when: str
     because: str = ""
+    least: str = ""
 
 
 @dataclass(frozen=True, slots=True)

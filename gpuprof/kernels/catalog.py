@@ -179,6 +179,8 @@ def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
         elif other.options != kernel.options:
             differing = sorted({*other.options.items()} ^ {*kernel.options.items()})
             problem = f"whose {differing[0][0]} is another one"
+        elif choice.least and choice.least not in {*other.integers, *other.derived}:
+            problem = f"which has no constant {choice.least!r}"
         else:
             continue
         raise HeaderError(f"{kernel.file_name}: choose.kernel is {choice.kernel!r}, {problem}.")

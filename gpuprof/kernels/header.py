@@ -450,9 +450,10 @@ def _read_choices(reader: TableReader) -> tuple[Choice, ...]:
         several = isinstance(entry.table.get("kernel"), list)
         names = entry.strings("kernel") if several else (entry.take("kernel", str),)
         when, because = entry.take("when", str), entry.take("because", str, "")
+        least = entry.take("least", str, "")
         if not names:
             raise entry.error("kernel", "must name a kernel")
-        choices += [Choice(name, when, because) for name in names]
+        choices += [Choice(name, when, because, least) for name in names]
         entry.finish()
     if not choices:
         raise reader.error("choose", "must name at least one kernel")

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 from math import prod
+from operator import itemgetter
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
@@ -112,11 +114,8 @@ def configure(
         CaseSkipped: A declared constraint, the kernel's types or the device's grid limits rule the case out.
     """
     _check_problem(kernel, problem, params)
-    parameters = {**kernel.integers, **params}
-    known = {**size_values(problem, device), **parameters}
     try:
-        for name, text in kernel.derived.items():
-            parameters[name] = known[name] = evaluate(text, known)
+        known = values_of(kernel, problem, params, device)
         shared = known if kernel.launches else {**known, **_block_values(block)}
         for requirement in kernel.requirements:
             if not evaluate(requirement.condition, shared):
@@ -147,7 +146,7 @@ def configure(
     macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
     if not kernel.launches:
         macros |= {f"BLOCK_{axis}": str(extent) for axis, extent in zip("XYZ", block, strict=True)}
-    macros |= {name: str(value) for name, value in parameters.items()}
+    macros |= {name: str(known[name]) for name in (*kernel.integers, *kernel.derived)}
     defined = {**macros, **kernel.defines}
     launches = tuple(replace(launch, entry=with_values(launch.entry, defined)) for launch in launches)
     described = tensor_maps, workspace, textures, tuple(params.items())
@@ -247,6 +246,14 @@ def size_values(problem: Problem, device: Device) -> dict[str, int]:
     }
 
 
+def values_of(kernel: Kernel, problem: Problem, params: Mapping[str, int], device: Device) -> dict[str, int]:
+    """What a kernel's formulas may name: sizes, the device's figures, its parameters and constants."""
+    known = {**size_values(problem, device), **kernel.integers, **params}
+    for name, text in kernel.derived.items():
+        known[name] = evaluate(text, known)
+    return known
+
+
 def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) -> None:
     if problem.dtype not in kernel.dtypes:
         raise CaseSkipped(f"{kernel.id} is written for {' and '.join(kernel.dtypes)}, not {problem.dtype}.")
@@ -270,6 +277,8 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
 def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
     """The kernel itself, or the first of its choices whose condition holds and which can run there.
 
+    Of those that are to have the least of a constant, the one that has it.
+
     Raises:
         CaseSkipped: There is none.
     """
@@ -277,19 +286,24 @@ def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, dev
         return kernel
     values = size_values(problem, device)
     refusal: CaseSkipped | None = None
-    for choice in kernel.choices:
+    others = {other.id: other for other in alternatives}
+    for (when, least), those in groupby(kernel.choices, key=lambda choice: (choice.when, choice.least)):
         try:
-            holds = evaluate(choice.when, values)
+            holds = evaluate(when, values)
         except ExpressionError as error:
             raise CaseSkipped(
                 f"The header of {kernel.id} cannot be evaluated for this size: {error}."
             ) from error
-        if holds:
-            chosen = next(other for other in alternatives if other.id == choice.kernel)
+        able: list[tuple[int, Kernel]] = []
+        for choice in those if holds else ():
+            chosen = others[choice.kernel]
             try:
                 configure(chosen, problem, chosen.launch.block, {}, device)
             except CaseSkipped as refused:
                 refusal = refused
             else:
-                return chosen
+                cost = values_of(chosen, problem, {}, device)[least] if least else 0
+                able.append((cost, chosen))
+        if able:
+            return min(able, key=itemgetter(0))[1]
     raise refusal or CaseSkipped(f"{kernel.id} names no kernel for this size on this device.")

@@ -61,9 +61,11 @@ def test_choices_are_read_in_their_order():
 
 
 def test_a_choice_of_several_kernels_is_one_of_each_in_their_order():
-    extra = "choose = [{ kernel = ['streamk', 'naive'], when = 'M > 8', because = 'Measured.' }]"
+    extra = (
+        "choose = [{ kernel = ['streamk', 'naive'], when = 'M > 8', because = 'Measured.', least = 'BM' }]"
+    )
     kernel = parse_kernel(chooser(extra=extra), PATH)
-    assert kernel.choices == tuple(Choice(name, "M > 8", "Measured.") for name in ("streamk", "naive"))
+    assert kernel.choices == tuple(Choice(name, "M > 8", "Measured.", "BM") for name in ("streamk", "naive"))
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,9 @@ def test_file_of_ones_own_may_choose_among_shipped_kernels(tmp_path):
     assert choose(kernel, Gemm(8, 8, 8), DEVICE) == find_kernel("gemm", "naive")
 
 
+LEAST = "choose = [{ kernel = ['reg_8x8', 'naive'], when = '1', least = 'TN' }]"
+
+
 @pytest.mark.parametrize(
     ("choice", "fields", "words"),
     [
@@ -138,10 +143,11 @@ def test_file_of_ones_own_may_choose_among_shipped_kernels(tmp_path):
         ("col_8x8", {}, r"choose\.kernel is 'col_8x8', whose layout is another one\."),
         ("naive", {"extra": "layout = 'col'"}, r"choose\.kernel is 'naive', whose layout is another one\."),
         ("copy_row", {"op": "transpose"}, r"choose\.kernel is 'copy_row', whose result is another one\."),
+        ("naive", {"extra": LEAST}, r"choose\.kernel is 'naive', which has no constant 'TN'\."),
     ],
 )
 def test_choice_that_cannot_stand_in_is_refused(tmp_path, choice, fields, words):
-    path = write(tmp_path, (choice, "1"), **fields)
+    path = write(tmp_path, *([] if LEAST in fields.values() else [(choice, "1")]), **fields)
     with pytest.raises(HeaderError, match=words):
         named_kernel(fields.get("op", "gemm"), path)
 
@@ -176,6 +182,21 @@ TURING, H200, T4 = replace(DEVICE, compute_capability="7.5"), load_card("h200"),
 )
 def test_first_kernel_that_can_run_and_whose_condition_holds_is_chosen(choices, problem, device, chosen):
     assert choose(parse_kernel(chooser(*choices), PATH), problem, device).id == chosen
+
+
+@pytest.mark.parametrize(
+    ("names", "device", "chosen"),
+    [
+        ("'streamk', 'reg_8x8', 'splitk_16x32', 'splitk_8x32'", H200, "splitk_16x32"),  # the first of equals
+        ("'streamk', 'reg_8x8', 'splitk_8x32'", TURING, "reg_8x8"),
+        ("'streamk'", TURING, "naive"),
+    ],
+)
+def test_of_several_that_can_run_the_one_with_the_least_of_a_constant_is_chosen(names, device, chosen):
+    extra = (
+        f"choose = [{{ kernel = [{names}], when = '1', least = 'TN' }}, {{ kernel = 'naive', when = '1' }}]"
+    )
+    assert choose(parse_kernel(chooser(extra=extra), PATH), Gemm(64, 64, 64), device).id == chosen
 
 
 @pytest.mark.parametrize(

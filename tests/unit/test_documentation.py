@@ -3,6 +3,7 @@
 """The documentation holds together, its figures are those of the data, and the site is made of it."""
 
 import csv
+import importlib
 import importlib.util
 import re
 import runpy
@@ -235,16 +236,16 @@ def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
     choosers = [one for one in kernels if one.choices]
     types = {one.id: one.dtypes for one in kernels}
     for name, dtype, sizes, untimed, reached in (  # some shapes were timed on one card only
-        ("gemm-sizes-h200", "f32", 197, 0, 1.209),
+        ("gemm-sizes-h200", "f32", 197, 0, 1.214),
         ("gemm-sizes-f64-h200", "f64", 74, 0, 1.094),
-        ("gemm-sizes-bf16-h200", "bf16", 36, 1, 1.078),
-        ("gemm-sizes-f16-h200", "f16", 35, 6, 1.078),
-        ("gemm-sizes-tf32-h200", "tf32", 35, 4, 1.164),
-        ("gemm-sizes-e4m3-h200", "e4m3", 34, 6, 0.994),
-        ("gemm-sizes-bf16-h100", "bf16", 36, 0, 1.062),
-        ("gemm-sizes-f16-h100", "f16", 35, 6, 1.052),
-        ("gemm-sizes-tf32-h100", "tf32", 35, 0, 1.11),
-        ("gemm-sizes-e4m3-h100", "e4m3", 34, 0, 1.01),
+        ("gemm-sizes-bf16-h200", "bf16", 78, 0, 1.044),
+        ("gemm-sizes-f16-h200", "f16", 35, 8, 1.087),
+        ("gemm-sizes-tf32-h200", "tf32", 35, 4, 1.177),
+        ("gemm-sizes-e4m3-h200", "e4m3", 54, 2, 1.0),
+        ("gemm-sizes-bf16-h100", "bf16", 36, 0, 1.056),
+        ("gemm-sizes-f16-h100", "f16", 35, 8, 1.059),
+        ("gemm-sizes-tf32-h100", "tf32", 35, 0, 1.117),
+        ("gemm-sizes-e4m3-h100", "e4m3", 34, 0, 1.005),
     ):
         (kernel,) = (one for one in choosers if any(dtype in types[other.kernel] for other in one.choices))
         assert len({choice.when for choice in kernel.choices if dtype in types[choice.kernel]}) <= 10
@@ -260,7 +261,27 @@ def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
             )
             taken.append(timed.get(choose(kernel, kernels, problem, load_card(name[-4:])).id))
         assert (len(taken), taken.count(None)) == (sizes, untimed), name
-        assert statistics.geometric_mean(filter(None, taken)) > 0.99 * reached, name
+        assert statistics.geometric_mean(filter(None, taken)) > 0.999 * reached, name
+
+
+@pytest.mark.parametrize(
+    ("dtype", "table"),
+    [
+        ("f64", "gemm-sizes-f64-h200"),
+        pytest.param("f32", "gemm-sizes-h200", marks=pytest.mark.deep),
+    ],
+)
+def test_the_rules_of_by_size_are_those_that_the_command_makes(dtype, table, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    command = importlib.import_module("by_size_rules")
+    shipped, made = (command.GEMM / "by_size.cu").read_text(encoding="utf-8"), {}
+    place = str(ROOT / "docs" / "data" / f"{table}.csv")
+    monkeypatch.setattr(sys, "argv", ["by_size_rules.py", place, "--dtype", dtype, "--write"])
+    monkeypatch.setattr(command, "write", lambda text, dtype: made.update({dtype: text}))
+    command.main()
+    assert made[dtype].rstrip() in shipped
+    rules = command.shipped_rules(dtype)
+    assert made[dtype].count("[[choose]]") == len(rules) <= 10
 
 
 MEASURED = " ".join((ROOT / "docs/measured-h200.md").read_text(encoding="utf-8").split())

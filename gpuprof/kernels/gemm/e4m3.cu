@@ -65,7 +65,7 @@ after = "e4m3_64_fit"
 change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 parameters = { BM = 64, WIDEST = 128, SHARING = 1, SPLIT = 1 }
-launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + PIECES * BM)" }]
+launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)" }]
 
 [variants.moves]
 grid_blocks = "rises"
@@ -79,7 +79,7 @@ idea = "wgmma_store_192_beside for 8-bit floats."
 after = "e4m3"
 change = "Three warpgroups that multiply: block_threads rise."
 bottleneck = "Shared memory, from which three warpgroups read the same columns of B."
-parameters = { BM = 192, WIDEST = 192, PIECES = 1, BESIDE = 2 }
+parameters = { BM = 192, WIDEST = 192, PIECES = 0, BESIDE = 2 }
 
 [variants.moves]
 block_threads = "rises"
@@ -122,22 +122,27 @@ swizzle_bytes = 128
 entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["min(CLUSTERS, cdiv(N, BN * BESIDE) * ROWS) * CLUSTER"]
-dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + PIECES * BM)"
+grid = ["min(CLUSTERS, TILES) * CLUSTER"]
+dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)"
 
 [constants]
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 128 # k per tile
 CLUSTERS = "(sm_count if SHARING <= 2 else sm_count * 10 // 11) // SHARING" # that run at once
 ROWS = "cdiv(M, BM * SHARING // BESIDE)" # of clusters
-WAVES = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), CLUSTERS)" # as few as there can be
-FIT = "max(64, GRAIN * cdiv(N, GRAIN * BESIDE * (WAVES * CLUSTERS // ROWS)))" # columns that fill so many waves
-FIT_1 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((WAVES + 1) * CLUSTERS // ROWS))) if IN_TURN else 0" # and one more
-FIT_2 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((WAVES + 2) * CLUSTERS // ROWS))) if IN_TURN else 0"
-FITS = "min(WAVES * (FIT + 24) * 512 + FIT, (WAVES + 1) * (FIT_1 + 24) * 512 + FIT_1, (WAVES + 2) * (FIT_2 + 24) * 512 + FIT_2) % 512 if IN_TURN else FIT" # where all waves cost least, a tile as much as 24 columns more; in the lowest 9 bits
+FEWEST = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), CLUSTERS)" # waves that there can be
+FIT = "max(64, GRAIN * cdiv(N, GRAIN * BESIDE * (FEWEST * CLUSTERS // ROWS)))" # columns that fill so many waves
+FIT_1 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((FEWEST + 1) * CLUSTERS // ROWS))) if IN_TURN else 0" # and one more
+FIT_2 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((FEWEST + 2) * CLUSTERS // ROWS))) if IN_TURN else 0"
+FITS = "min(FEWEST * (FIT + 24) * 512 + FIT, (FEWEST + 1) * (FIT_1 + 24) * 512 + FIT_1, (FEWEST + 2) * (FIT_2 + 24) * 512 + FIT_2) % 512 if IN_TURN else FIT" # where all waves cost least, a tile as much as 24 columns more; in the lowest 9 bits
 BN = "(64 if 2 * ROWS * cdiv(N, 64) <= sm_count else WIDEST) if SPLIT else FITS" # columns of C per block
 CLUSTER = "max(2, min(8, 3 * sm_count // (4 * ROWS * cdiv(N, BN)))) if SPLIT else SHARING"
-STAGES = "min(8, (1808 - PIECES * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
+HELD = "PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # pieces of C in shared memory, for each warp
+STAGES = "min(8, (1808 - HELD * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
+TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
+WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
+FETCHED = "(18 * BM // BESIDE + 9 * BN * BESIDE // SHARING) // 4 * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+COST = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1) * (max(BM * BN // 32, 2 * BM + BM // 64 * BN + BN, FETCHED) + 60) + (1 if IN_TURN else WAVES) * BM * BN * 3 // 16 + SPLIT * (BM * BN // 8 + 1000)"
 
 [parameters]
 BM = 128     # rows of C per block
@@ -147,7 +152,7 @@ SHARING = 2  # blocks of a cluster, one below the other, which share columns of 
 BESIDE = 1   # of them side by side, which share rows of A
 SPLIT = 0    # whether those of a cluster share out the k of a tile instead
 PANEL = 8    # rows of clusters whose tiles run together
-PIECES = 2   # of C in shared memory, for each warp
+PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles fit besides, else one
 IN_TURN = 0  # whether two warpgroups take whole tiles in turn
 
 [candidates]
@@ -155,7 +160,7 @@ BM = [64, 128, 192]
 WIDEST = [64, 128, 192, 256]
 GRAIN = [16, 32, 64]
 PANEL = [2, 4, 8]
-PIECES = [1, 2]
+PIECES = [0, 1, 2]
 
 [[require]]
 condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 and not SPLIT"
@@ -174,7 +179,7 @@ condition = "not IN_TURN or BM == 128 and WIDEST <= 160 and not SPLIT"
 because = "{id} has room for the sums of a warpgroup of 128 rows with 160 columns"
 
 [[require]]
-condition = "PIECES == 2 or PIECES == 1 and not SPLIT"
+condition = "PIECES == 2 or (PIECES == 0 or PIECES == 1) and not SPLIT"
 because = "{id} writes C by way of one piece in shared memory or two, and of shared sums by two"
 
 [[require]]

@@ -59,6 +59,10 @@ BK = 64 # k per tile
 BN = "NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block
 CLUSTER = "SHARING * (WAYS if WAYS else max(2, min(8 // SHARING, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
+TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
+WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
+FETCHED = "(4 * BM + 12 * BN // (5 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+COST = "WAVES * (cdiv(cdiv(K, BK), CLUSTER // SHARING) * (max(BM * BN // 32, (2 * BM + BM // 64 * BN + BN) * 6 // 7, FETCHED) + 50) + BM * BN // 8) + BM * BN // 8 + 1400" # and to add up sums
 
 [parameters]
 BM = 64        # rows of C per block

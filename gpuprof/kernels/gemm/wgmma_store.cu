@@ -96,7 +96,7 @@ idea = "Three warpgroups that multiply: where tiles of 128 rows begin another wa
 after = "wgmma_store_fit"
 change = "Another split of C: block_threads rise. Each element of B is read three times from shared memory for one that is fetched."
 bottleneck = "Shared memory, from which three warpgroups read the same columns of B."
-parameters = { BM = 192, WIDEST = 192, GRAIN = 16, PIECES = 1, PANEL = 8, ACROSS = 2 }
+parameters = { BM = 192, WIDEST = 192, GRAIN = 16, PIECES = 0, PANEL = 8, ACROSS = 2 }
 
 [variants.moves]
 block_threads = "rises"
@@ -158,8 +158,8 @@ swizzle_bytes = 128
 entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["384 if BM == 256 else 128 + 2 * BM"]
-grid = ["min(CLUSTERS, cdiv(N, BN * BESIDE) * ROWS) * CLUSTER"]
-dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + PIECES * 16 * WARPS)"
+grid = ["min(CLUSTERS, TILES) * CLUSTER"]
+dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + HELD * 16 * WARPS)"
 
 [constants]
 BK = 64 # k per tile
@@ -177,19 +177,25 @@ BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a clust
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
-STAGES = "min(8, (1808 - PIECES * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
+TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has blocks
+WAVES = "cdiv(TILES, CLUSTERS)" # of them
+FETCHED = "(4 * BM // BESIDE + 12 * BN * BESIDE // (5 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache,
+READ = "(2 * BM + BM // 64 * BN + cdiv(BN, 64) * 64) * 6 // 7" # to and from shared memory,
+COST = "WAVES * (cdiv(K, BK) * (max(BM * BN // 32, READ, FETCHED) + 50) + BM * BN // 8)" # and of products; then what is in no case hidden, and C
+HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp
+STAGES = "min(8, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 BM = 128     # rows of C per block
 WIDEST = 256 # most columns of C per block
 GRAIN = 0    # by so many fewer where that fills the last wave; 0 for never
-PIECES = 2   # of C in shared memory, for each warp
+PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles fit besides, else one
 CLUSTER = 2  # blocks of a cluster, one below the other, which share columns of B
 ACROSS = 1   # of them side by side, which share rows of A; 0 for one or two, whichever costs less
 PANEL = 1    # rows of clusters whose tiles run together
 
 [candidates]
-PIECES = [1, 2, 4]
+PIECES = [0, 1, 2, 4]
 BM = [64, 128, 192, 256]
 CLUSTER = [1, 2, 4, 8]
 ACROSS = [0, 1, 2]
@@ -202,7 +208,7 @@ condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 or BM == 256 a
 because = "{id} has room for the sums of one warpgroup of 64 rows or of two, of three with 192 columns, or of two of 128 rows with 176"
 
 [[require]]
-condition = "PIECES >= 1"
+condition = "PIECES >= 0"
 because = "{id} writes C by way of one piece in shared memory or more"
 
 [[require]]
@@ -269,7 +275,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
     // that counts the warps of all blocks which are done with it. Where warpgroups take turns, each has one more, for the
-    // tiles whose last stage it has seen. Behind the tiles are PIECES of C for each warp.
+    // tiles whose last stage it has seen. Behind the tiles are HELD pieces of C for each warp.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES + 2 * IN_TURN];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
@@ -318,7 +324,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             grow_to<WARPS == 8 ? 232 : 160>();
         const int group = warp / 4 - 1;
         const int m_group = IN_TURN ? 0 : group * GROUP_ROWS; // first row of C in the block's tile
-        const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * PIECES * PIECE;
+        const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * HELD * PIECE;
         const int lane = t % 32;
         const bool fetches_for_us = lane < CLUSTER && (lane % BELOW == rank % BELOW || lane / BELOW == rank / BELOW);
         const auto release = [&](unsigned turn) {
@@ -355,7 +361,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             release(turn - 1);
 #pragma unroll
             for (int m = 0; m < GROUP_ROWS; m += 64)
-                store_sums<PIECES>(sums_of(sum, m), pieces, &C_map, &C_rest_map, m0 + m_group + m, n0, M, N, alpha, beta, C);
+                store_sums<HELD>(sums_of(sum, m), pieces, &C_map, &C_rest_map, m0 + m_group + m, n0, M, N, alpha, beta, C);
         }
     }
     wait_for_stores<0>();
