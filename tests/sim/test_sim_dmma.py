@@ -42,12 +42,13 @@ def test_right_at_every_size(name, card, size):
     assert measurement.outcome == "ok", measurement.reason
 
 
-@pytest.mark.parametrize("params", OTHERS, ids=str)
+@pytest.mark.parametrize("params", [*OTHERS, {**SMALL, "WAYS": 2}], ids=str)
 def test_right_with_other_tiles_and_depths(params):
     for size in (131, 70, 98), (65, 129, 49):
         measurement = measure("dmma", size, params)
         assert measurement.outcome == "ok", measurement.reason
         assert measurement.resources.spill_bytes == 0
+        assert measurement.counters["local_store_requests"].value == 0
 
 
 @pytest.mark.parametrize(
