@@ -14,7 +14,7 @@ import pytest
 from compile_support import compile_source
 
 from gpuprof.backends.sim.modelling import _crowd
-from gpuprof.backends.sim.watching import CacheWatch, _placed_lines
+from gpuprof.backends.sim.watching import CacheWatch, _lines
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
@@ -260,7 +260,8 @@ def test_sectors_pass_as_often_as_a_word_has_lanes() -> None:
 
 def test_lines_are_those_of_blocks_that_begin_elsewhere() -> None:
     two = np.array([0, 1])  # two neighbours are in one line at three of four places
-    assert [_placed_lines(two, moves) for moves in (None, (128,), (64, 0), (32,))] == [4, 4, 4, 5]
+    assert [_lines(two, moves) for moves in (None, (128,), (64, 0))] == [[1] * 4] * 3
+    assert _lines(two, (32,)) == [1, 1, 1, 2]
 
 
 def test_parts_of_sectors_keep_the_data_path_until_they_are_sent() -> None:

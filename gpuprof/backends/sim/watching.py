@@ -18,7 +18,7 @@ from gpuprof.devices.device import Device
 from gpuprof.executor import Buffer, MemoryOperation, Observer
 from gpuprof.kernels.shape import ConfiguredCase
 
-_L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
+_L1_BYTES, _SECTOR_BYTES, _LINE_BYTES = 256 << 10, 32, 128
 _SECTOR, _LINE_SECTORS, _WORD = 5, 2, 2
 #: Where a number stands beside an address, or its sector.
 _HIGH, _LOW = 45, (1 << 42) - 1
@@ -46,10 +46,10 @@ class CacheWatch(Observer):
             sectors, and lines, that warps ask for, and lines beginning where other blocks do, `placed_lines`;
             of loads those that L1 did not hold, `missed`, those that another warp missed at the same time,
             `shared`, and those that the block asks L2 for first, `fresh`, and of these those that DRAM has
-            brought with the other half of 64 bytes, `brought`; of
-            stores the lines of all warps together, `own_lines`, those that the store before wrote to as well,
-            `again`, and the sectors that it did not, `own_sectors`; how many `runs` these make, or the fresh
-            ones, with what was asked for before; of bulk copies how many `copies`.
+            brought with the other half of 64 bytes, `brought`; of stores the lines of all warps together,
+            `own_lines`, those that the store before wrote to as well, `again`, and the sectors that it did
+            not, `own_sectors`; how many `runs` these make, or the fresh ones, with what was asked for before;
+            of bulk copies how many `copies`, of atomic operations how many `updates`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, by how many bytes the place that blocks first access moves along
@@ -125,8 +125,10 @@ class CacheWatch(Observer):
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
         self._hand_on(buffer, one)
         self._look(buffer, one, reads=False)
-        if one.site is not None and len(self.turns[self._launch, one.site, False]) < _MOST_SECTORS:
-            self._take_turns(self.turns[self._launch, one.site, False], buffer, one)
+        if one.site is not None and (key := (self._launch, one.site, False)) in self.seen:
+            self.seen[key]["updates"] += 1
+            if self.seen[key]["updates"] <= _MOST_LOOKS:
+                self._take_turns(self.turns[key], buffer, one)
 
     def _take_turns(self, turns: Counter[int], buffer: Buffer, one: MemoryOperation) -> None:
         """Count how often sectors pass: for each warp as often as their busiest word has lanes."""
@@ -190,8 +192,9 @@ class CacheWatch(Observer):
         start = buffer.address + index * one.size
         found = np.unique(np.nonzero(lanes)[0].astype(np.int64) << 42 | start >> _SECTOR)
         seen["sectors"] += len(found)
-        seen["lines"] += _lines(found)
-        seen["placed_lines"] += _placed_lines(found, self.moving.get(key))
+        lines = _lines(found, self.moving.get(key))
+        seen["lines"] += lines[0]
+        seen["placed_lines"] += sum(lines)
         self._left -= len(found)
         sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
         return seen, sectors
@@ -224,15 +227,13 @@ def _of_block(each: Any, place: float) -> Any:
     return each[int(place * len(each))]
 
 
-def _lines(sectors: Any) -> int:
-    return len(np.unique(sectors >> _LINE_SECTORS))
-
-
-def _placed_lines(sectors: Any, moves: tuple[int, ...] | None) -> int:
-    """Lines of so many sectors, on average over blocks that begin by parts of a line further on."""
-    line = _SECTOR_BYTES << _LINE_SECTORS
-    apart = max(1, math.gcd(line, *(moves or ())) // _SECTOR_BYTES)
-    return sum(_lines(sectors + shift) for shift in range(0, 1 << _LINE_SECTORS, apart)) * apart
+def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
+    """Lines of sectors, and where blocks begin a sector, two or three further on in a line, of theirs."""
+    apart = max(1, math.gcd(_LINE_BYTES, *(moves or ())) // _SECTOR_BYTES)
+    found = [
+        len(np.unique(sectors + shift >> _LINE_SECTORS)) for shift in range(0, 1 << _LINE_SECTORS, apart)
+    ]
+    return found * apart
 
 
 def _runs(sectors: set[int], before: set[int]) -> int:
