@@ -238,7 +238,7 @@ def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
     for name, dtype, sizes, untimed, reached in (  # some shapes were timed on one card only
         ("gemm-sizes-h200", "f32", 197, 0, 1.214),
         ("gemm-sizes-f64-h200", "f64", 74, 0, 1.094),
-        ("gemm-sizes-bf16-h200", "bf16", 78, 0, 1.044),
+        ("gemm-sizes-bf16-h200", "bf16", 78, 0, 1.047),
         ("gemm-sizes-f16-h200", "f16", 35, 8, 1.087),
         ("gemm-sizes-tf32-h200", "tf32", 35, 4, 1.177),
         ("gemm-sizes-e4m3-h200", "e4m3", 54, 2, 1.0),
