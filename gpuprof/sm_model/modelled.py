@@ -5,8 +5,10 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
@@ -297,7 +299,7 @@ def _cycles(
         raise NotModelled("No usual way of a warp goes through what is executed most.")
     idle = {number for path in paths if path not in workers for number in path}
     if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
-        fed, copies, times, warps = _fed(launch, paths, workers, steps, times)
+        fed, copies, times, warps = _fed(launch, paths, workers, steps, times, rates)
         paths, variants = workers, [[path for path in each if path in workers] for each in variants]
 
     def play(count: int) -> Played:
@@ -402,12 +404,13 @@ def _fed(
     workers: Sequence[Sequence[int]],
     steps: Sequence[Sequence[Step]],
     times: Sequence[float],
+    rates: SmSurroundings,
 ) -> tuple[Fed, float, list[float], int]:
     """Return what warps that only copy bring to others, for each wait of theirs, and who these are.
 
     Of them: how often they execute each block, and their number.
 
-    Copies are taken to begin as soon as there is room in shared memory.
+    Copies are taken to begin as soon as their warp has come to them and there is room in shared memory.
     """
     warps = max(1, round(launch.warps * len(workers) / len(paths)))
     working = {number for path in workers for number in path}
@@ -427,7 +430,11 @@ def _fed(
     ahead = int(launch.shared_bytes / max(1.0, SECTOR_BYTES * sectors * begun / waits))
     one = copies[0][1]
     fed = replace(one, asked=replace(one.asked, sectors=sectors))
-    return Fed(fed, max(1, ahead)), begun / waits, own, warps
+    begin = {number for number in copying if any(step.kind == StepKind.BULK for step in steps[number])}
+    before = next([*takewhile(lambda one: one not in begin, path)] for path in paths if begin & {*path})
+    alone = StreamingMultiprocessor(deepcopy(steps), [[before]], 1, 1, rates)
+    after = alone.play(1).ends[0] if before else 0.0
+    return Fed(fed, max(1, ahead), after), begun / waits, own, warps
 
 
 def _hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:

@@ -170,10 +170,12 @@ class Fed:
     Args:
         step: One of the copies.
         ahead: For how many waits shared memory has room.
+        after: Cycles from a block's start until the first one can begin.
     """
 
     step: Step
     ahead: int
+    after: float = 0.0
 
 
 @dataclass(slots=True)
@@ -268,6 +270,8 @@ class StreamingMultiprocessor:
     ) -> None:
         self._steps, self._variants, self._warps = steps, variants, warps
         self._fed, self._copies = fed, copies
+        #: The time of the first copy of these: DRAM is not asked for much before.
+        self._begins = fed.after if fed else 0.0
         self._resident, self._rates = resident, rates
         self._held: list[list[_Warp]] = [[] for _ in range(SCHEDULERS)]
         self._last: list[_Warp | None] = [None] * SCHEDULERS
@@ -305,7 +309,7 @@ class StreamingMultiprocessor:
         now = max(now, self._next_start)
         block, each = _Block(), self._rates.warp_cycles
         paths = self._variants[self._launched // self._warps % len(self._variants)]
-        self._feed(block, 0, now)
+        self._feed(block, 0, now + self._begins)
         self._next_start = now + max(self._rates.block_cycles, self._warps * each)
         for number in range(self._warps):
             start = now + number * each
@@ -480,7 +484,8 @@ class StreamingMultiprocessor:
             self._due = max(0.0, self._due - sectors)
             self._dram = max(start, self._dram) + self._owed
             self._served, self._owed = self._served + self._owed, 0.0
-            later, varies = rates.later(self._served / (start + rates.dram_latency))
+            since = max(0.0, start - self._begins)
+            later, varies = rates.later(self._served / (since + rates.dram_latency))
             # Answers come after the least latency and a time of exponential distribution, a request's with
             # that of its last line.
             last = self._random() ** (1 / step.lines)

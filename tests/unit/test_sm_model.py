@@ -127,13 +127,19 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
     working = [step_of(StepKind.PHASE), step_of(StepKind.PLAIN, stall=100)]
     rates = replace(RATES, bulk_latency=400.0)
 
-    def ends(ahead: int) -> float:
-        sm = StreamingMultiprocessor([working, [END]], [[[0] * 10 + [1]]], 1, 1, rates, 1.0, Fed(copy, ahead))
-        return sm.play(1).ends[0]
+    def ends(ahead: int, after: float = 0.0) -> float:
+        fed = Fed(copy, ahead, after)
+        return (
+            StreamingMultiprocessor([working, [END]], [[[0] * 10 + [1]]], 1, 1, rates, 1.0, fed)
+            .play(1)
+            .ends[0]
+        )
 
     # Alone each copy takes its latency and is then worked on; with room enough only the first one does.
     assert ends(1) == pytest.approx(10 * (400 + 4 + 100), rel=0.02)
     assert ends(8) == pytest.approx(400 + 4 + 10 * 100, rel=0.02)
+    # A warp that comes to its first copy late is late with that alone.
+    assert ends(8, after=500.0) == pytest.approx(500 + ends(8), abs=1)
 
 
 def test_more_warps_hide_latency() -> None:
@@ -465,6 +471,16 @@ def test_blocks_that_hand_on_take_their_turns() -> None:
     each = two - alone
     assert each * 1980 == pytest.approx(3 * 292 + 8 / 4 * 31, rel=0.1)
     assert twenty - alone == pytest.approx(19 * each)
+
+
+def test_copies_for_others_begin_when_their_warp_comes_to_them() -> None:
+    def us(before: int) -> float:
+        copying = (["MOV R0, R1"] * before, (2,)), (["UTMALDG.2D [UR4], [UR6]", "EXIT"], ())
+        working = ["SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0"] + ["MOV R0, R1"] * 99
+        code = code_of((["BRA 3"], (1, 3)), *copying, ([*working, "EXIT"], ()))
+        return modelled([launch_of(code, [1, 0.125, 0.125, 0.875], 132)], H200).us
+
+    assert (us(410) - us(10)) * 1980 == pytest.approx(400 * 2, rel=0.1)  # of half the lanes
 
 
 def test_what_is_not_known_is_not_modelled() -> None:
