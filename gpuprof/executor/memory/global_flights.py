@@ -34,6 +34,15 @@ Addresses = NDArray[np.int64]
 _Asked = tuple[Addresses, Addresses, NDArray[np.intp]]
 
 
+def joined(start: Addresses, end: Addresses) -> tuple[Addresses, Addresses]:
+    """Return stretches in the order of their addresses as few that do not meet, each from start to end."""
+    if not start.size:
+        return start, end
+    reach = np.maximum.accumulate(end)
+    last = np.append(np.flatnonzero(start[1:] > reach[:-1]), start.size - 1)
+    return start[np.append(0, last[:-1] + 1)], reach[last]
+
+
 class Places:
     """Where copies read or write."""
 
@@ -50,8 +59,19 @@ class Places:
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """The first byte of all, and the first after them."""
+        first, end = self._runs
+        return (int(first[0]), int(end[-1])) if first.size else (0, 0)
+
+    @cached_property
+    def _runs(self) -> tuple[Addresses, Addresses]:
         start, end, _ = self._pieces
-        return (int(start[0]), int(end.max())) if start.size else (0, 0)
+        return joined(start, end)
+
+    def meet(self, start: Addresses, end: Addresses) -> bool:
+        """Whether they have bytes of any of some stretches, whoever asked for them."""
+        first, reach = self._runs
+        before = np.searchsorted(first, end) - 1
+        return bool(((before >= 0) & (reach[before] > start)).any())
 
     def first_in(self, start: Addresses, size: int, waiting: Bools) -> tuple[int, int, int, int] | None:
         """Return the number of the first of some places of `size` bytes that waiting lanes touch.
@@ -190,17 +210,21 @@ class GlobalFlights(Observer):
 
     def _require_apart(self, buffer: Buffer, one: MemoryOperation, *, writes: bool) -> None:
         order = one.order
-        threads = one.who - order.first * order.block_threads
-        where = np.stack(np.unravel_index(threads, order.threads.shape), axis=1)
+
+        def where() -> NDArray[np.intp]:
+            threads = one.who - order.first * order.block_threads
+            return np.stack(np.unravel_index(threads, order.threads.shape), axis=1)
+
         self.require_apart(buffer.address + one.place * one.size, one.size, where, one.line, writes=writes)
 
     def require_apart(
-        self, start: Addresses, size: int, where: NDArray[np.intp], line: int, *, writes: bool
+        self, start: Addresses, size: int, who: Callable[[], NDArray[np.intp]], line: int, *, writes: bool
     ) -> None:
-        """Refuse accesses that meet a copy: of each `start` is the address, a row of `where` who makes it."""
-        met = self.met(start, size, where[:, 0], writes=writes) if len(start) else None
+        """Refuse accesses that meet a copy: of each `start` is the address, a row of `who` who makes it."""
+        met = self.met(start, size, lambda: who()[:, 0], writes=writes) if len(start) else None
         if met is None:
             return
+        where = who()
         number, flight, position = met
         thread, block = self._names(position)
         place = int(start[number])
@@ -211,19 +235,24 @@ class GlobalFlights(Observer):
         self._fault(FaultKind.ASYNC_COPY, detail, line, (of_block, warp, lane), place)
 
     def met(
-        self, start: Addresses, size: int, blocks: NDArray[np.intp], *, writes: bool
+        self, start: Addresses, size: int, blocks: Callable[[], NDArray[np.intp]], *, writes: bool
     ) -> tuple[int, Flight, tuple[int, int, int]] | None:
         """Return the first access that meets a copy in flight, one of the two a write.
 
         Returns its number, the copy, and (block, warp, lane) of the copy's.
         """
+        asked: tuple[Addresses, Addresses] | None = None
         for flight in self._flying:
             assert flight.places is not None
             low, high = flight.places.bounds if writes or flight.writes else (0, 0)
             if low < int(start.max()) + size and int(start.min()) < high:
-                hit = flight.places.first_in(start, size, flight.waiting)
+                if asked is None:
+                    ordered = np.sort(start)
+                    asked = joined(ordered, ordered + size)
+                # Most do not meet, whoever is asked.
+                hit = flight.places.meet(*asked) and flight.places.first_in(start, size, flight.waiting)
                 # Stores of other blocks may meet where they store the same.
-                if hit is not None and (not flight.writes or hit[1] == blocks[hit[0]]):
+                if hit and (not flight.writes or hit[1] == blocks()[hit[0]]):
                     return hit[0], flight, hit[1:]
         return None
 

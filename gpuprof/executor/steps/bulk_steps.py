@@ -290,7 +290,8 @@ def _send(
 ) -> None:
     """Put pieces of shared memory on their way to addresses of shape (blocks or 1, pieces)."""
     places = BulkPlaces(pattern, addresses, pattern.size)
-    batch.flights.require_apart(*places.accesses(batch.blocks), line, writes=True)
+    start, size, who = places.accesses(batch.blocks)
+    batch.flights.require_apart(start, size, lambda: who, line, writes=True)
     targets = _targets(batch, line, pattern, addresses)
     batch.bulk_stores.start(pattern, targets, places, line, combine, address_only=batch.events.address_only)
 
