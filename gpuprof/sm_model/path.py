@@ -75,6 +75,7 @@ def usual_path(
         }
         for header, loop in loops.items()
     }
+    inner_first = sorted(loops, key=lambda one: len(loops[one].body))
     done = dict.fromkeys(loops, 0)
     taken: Counter[int] = Counter()
     gone: Counter[tuple[int, int]] = Counter()
@@ -93,7 +94,7 @@ def usual_path(
         if calls and not blocks[number].successors:
             number = calls.pop()
         ways = [one for one in blocks[number].successors if times[one] > 0]
-        for header in sorted(loops, key=lambda one: len(loops[one].body)):
+        for header in inner_first:
             if number in loops[header].body:
                 again = done[header] + 1 < played[header]
                 # A loop whose end may go on with the next pass is left there; ways out before it are rare.
