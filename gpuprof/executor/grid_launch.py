@@ -3,7 +3,7 @@
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -139,7 +139,7 @@ def launch(
     multiprocessors: int = _MULTIPROCESSORS,
     observers: Sequence[Observer] = (),
     sliced: SliceRun | None = None,
-    merged_atomics: Container[int] = (),
+    merged_atomics: Callable[[], Container[int]] = frozenset,
     order: Order | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
@@ -161,8 +161,8 @@ def launch(
         observers: Who is told of what threads do to memory, and listeners of what orders them.
         sliced: Run the control slice alone, of a program that has one: it counts the same, and moves no value
             that decides nothing. Launches that follow each other share one.
-        merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
-            code; asked when blocks have ended.
+        merged_atomics: Tells when blocks have ended the lines of the PTX text whose atomic operation one lane
+            does for its warp, in machine code.
         order: In which other order warps and blocks run; told whether they came to their end. Reading shared
             memory that nobody has written is no fault by itself then.
 

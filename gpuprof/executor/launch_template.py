@@ -144,7 +144,7 @@ class LaunchTemplate:
         )
         #: Loops whose turns are counted, each with the basic blocks before it.
         self.loops: dict[int, tuple[int, ...]] = {}
-        self.merged_atomics: Container[int] = ()
+        self.merged_atomics: Callable[[], Container[int]] = frozenset
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)

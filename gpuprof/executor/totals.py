@@ -3,7 +3,7 @@
 """Add up a launch's event counts: for the whole grid by name, and for each source line."""
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from math import ceil
 
 import numpy as np
@@ -141,7 +141,9 @@ class Totals:
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for all of its warp.
     """
 
-    def __init__(self, program: Program, sample: Sample, merged_atomics: Container[int] = ()) -> None:
+    def __init__(
+        self, program: Program, sample: Sample, merged_atomics: Callable[[], Container[int]] = frozenset
+    ) -> None:
         self.program = program
         self._merged_atomics = merged_atomics
         self._sampled = sample.count < sample.total
@@ -201,8 +203,8 @@ class Totals:
 
     def _told_by(self, event: str, site: Site) -> str:
         """Return the event that tells another: an atomic that one lane does for its warp takes one sector."""
-        merged = site.family == "global_atomic" and site.ptx_line in self._merged_atomics
-        return "requests" if merged and event == "sectors" else event
+        of_atomic = event == "sectors" and site.family == "global_atomic"
+        return "requests" if of_atomic and site.ptx_line in self._merged_atomics() else event
 
     def busiest(self, multiprocessors: int) -> dict[str, float]:
         """Return the least that the busiest of so many multiprocessors does of each kind of work."""

@@ -193,7 +193,7 @@ def launched(body: str, *, linked: bool):
     arrays = [memory.allocate(np.zeros(256, np.uint32), name) for name in ("x", "out")]
     code = read_machine_code(disassemble(cubin), "k")
     merged = link(code, ptx, *program.listing).merged_atomics if linked else ()
-    return launch(program, (1, 1, 1), (136, 1, 1), arrays, memory, merged_atomics=merged)
+    return launch(program, (1, 1, 1), (136, 1, 1), arrays, memory, merged_atomics=lambda: merged)
 
 
 @pytest.mark.parametrize("name", BODIES)

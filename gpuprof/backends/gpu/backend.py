@@ -4,7 +4,7 @@
 
 import ctypes
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from gpuprof.backends.gpu.ahead import ahead, begin_compiling
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode, GpuContext, link_ptx
-from gpuprof.backends.gpu.device_code import compiled_rates, compiled_tensor_rates
+from gpuprof.backends.gpu.device_code import compiled_rates
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.launch_checks import LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
@@ -25,7 +25,7 @@ from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
 from gpuprof.backends.gpu.proof import verify_again
 from gpuprof.backends.gpu.query import driver_versions, query_device
-from gpuprof.backends.gpu.rate_meter import WGMMA, RateMeter, kept_rates
+from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.backends.gpu.torch_functions import TorchLaunch
 from gpuprof.backends.verification import prove, sentence_of
@@ -182,16 +182,11 @@ class GpuBackend(Backend):
         with timeline.span("libraries"):
             versions = self._libraries.versions(self._measured_libraries)
         gate = self._timer.gate
-        for compiled in self._compiled_rates:  # wanted last, and takes longest
-            self._ahead.begin(compiled, self._arch)
+        self._ahead.begin(compiled_rates, self._arch)  # wanted last, and takes longest
         return {
             **versions,
             "launch_gate": "stream wait" if gate.available else "none: launch gaps may show",
         }
-
-    @property
-    def _compiled_rates(self) -> list[Callable[[str], bytes]]:
-        return [compiled_rates, *([compiled_tensor_rates] if self._arch == WGMMA else [])]
 
     @cached_property
     def _flush(self) -> L2Flush:
@@ -478,7 +473,7 @@ class GpuBackend(Backend):
         """What small kernels reach on this device, from now or from an earlier run."""
 
         def measure() -> dict[str, float]:
-            code = [self._ahead.result(compiled, self._arch) for compiled in self._compiled_rates]
+            code = self._ahead.result(compiled_rates, self._arch)
             return RateMeter(self._context, device, self._timer, *code).measure()
 
         identity = f"{self._context.pci_bus_id} {self._clocks.driver_version}"
@@ -486,8 +481,7 @@ class GpuBackend(Backend):
             rates = kept_rates(device, identity, measure)
         except CaseFailure as error:
             return replace(device, measured_rates_reason=f"not measured: {error.what}")
-        for compiled in self._compiled_rates:
-            self._ahead.forget(compiled, self._arch)
+        self._ahead.forget(compiled_rates, self._arch)
         rates["event_floor_us"] = self._event_floor_us
         return replace(device, measured_rates=rates, measured_rates_reason=None)
 

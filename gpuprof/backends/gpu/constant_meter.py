@@ -251,7 +251,7 @@ class ConstantMeter(Meter):
 
     def _results_in_l2(self) -> dict[str, float]:
         """What a copy takes of which L2 holds some results at the end."""
-        rates = LoadedModule(compiled_rates(self._device.arch), "rates.cu")
+        rates = LoadedModule(compiled_rates(self._device.arch)[0], "rates.cu")
         nbytes = _HELD_MIB * _MIB
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
             arguments = [ctypes.c_longlong(nbytes // 16), address_of(one), address_of(other)]

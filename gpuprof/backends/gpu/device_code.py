@@ -3,7 +3,7 @@
 """The measuring side's own device functions, compiled before anything else of it is loaded."""
 
 import re
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 
 from gpuprof import timeline
@@ -21,6 +21,8 @@ _RATES = (
     *("dram_reads", "dram_writes", "dram_copies", "atomics_apart", "atomics_together"),
     *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2", "nothing"),
 )
+#: The architecture whose tensor cores are measured, by its own instructions.
+WGMMA = "sm_90"
 #: Types that device code takes as bits: what values.cu calls them.
 _AS_BITS = {"f16": "half_bits", "bf16": "bfloat_bits", "e4m3": "e4m3_bits"}
 
@@ -36,21 +38,21 @@ def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
         return compile_entries_cached(text, file_name(source), _FUNCTION.findall(text), options)[0].cubin
 
 
-def compiled_rates(arch: str) -> bytes:
-    """The machine code of the kernels that measure a device's rates, but for its tensor cores'."""
-    return _compiled_rates("rates.cu", _RATES, arch)
+def compiled_rates(arch: str) -> list[bytes]:
+    """The machine code of the kernels that measure a device's rates; of those of its tensor cores, too."""
+    sources = {
+        "rates.cu": _RATES,
+        "tensor_rates.cu": tuple(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED),
+    }
 
+    def compiled(name: str) -> bytes:
+        text = _text(name)
+        with timeline.span("compile", name):
+            options = compiler_options(target_of(arch, (text,)))
+            return compile_entries_cached(text, name, sources[name], options)[0].cubin
 
-def compiled_tensor_rates(arch: str) -> bytes:
-    """The same of kernels that measure the rates of tensor cores; of `sm_90`, whose instructions they use."""
-    return _compiled_rates("tensor_rates.cu", [f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED], arch)
-
-
-def _compiled_rates(name: str, entries: Sequence[str], arch: str) -> bytes:
-    text = _text(name)
-    with timeline.span("compile", name):
-        options = compiler_options(target_of(arch, (text,)))
-        return compile_entries_cached(text, name, entries, options)[0].cubin
+    with ThreadPoolExecutor() as threads:
+        return list(threads.map(compiled, list(sources)[: 1 + (arch == WGMMA)]))
 
 
 def file_name(source: str | None) -> str:

@@ -41,8 +41,6 @@ _EMPTY = 64
 #: Products of a warpgroup: in a round; floating-point operations of each k; bytes of all k. A block has two
 #: warpgroups.
 _PRODUCTS, _PRODUCT_FLOPS_OF_K, _PRODUCT_BYTES, _WARPGROUPS = 8, 2 * 64 * 256, 32, 2
-#: The architecture of their instructions.
-WGMMA = "sm_90"
 
 
 class Meter:

@@ -3,10 +3,10 @@
 """One launch of a case: what it is given, what the driver would refuse, and how the executor runs it."""
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,23 +86,15 @@ def run_launches(
         run_launch(
             *(device, programs[one.entry], one, given, memory, buffers),
             blocks=sample or "all",
-            merged_atomics=_MergedAtomics(link),
+            merged_atomics=partial(_merged_atomics, link),
             **how,
         )
         for one, given, link, sample in zip(case.launches, bound, links, samples, strict=True)
     ]
 
 
-class _MergedAtomics(Container[int]):
-    def __init__(self, link: FindLink) -> None:
-        self._link = link
-
-    @cached_property
-    def _lines(self) -> frozenset[int]:
-        return self._link().merged_atomics
-
-    def __contains__(self, line: object) -> bool:
-        return line in self._lines
+def _merged_atomics(link: FindLink) -> frozenset[int]:
+    return link().merged_atomics
 
 
 def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:

@@ -95,7 +95,7 @@ def _execute(case: LaunchCase, ptx: str, *, follow_undefined: bool) -> Executed:
         arguments,
         memory,
         case.shared,
-        merged_atomics=_merged_atomics().get(case.name, ()),
+        merged_atomics=lambda: _merged_atomics().get(case.name, ()),
     )
     pairs = zip(arguments, case.arguments, strict=True)
     arrays = tuple(buffer.array() for buffer, value in pairs if isinstance(value, np.ndarray))
