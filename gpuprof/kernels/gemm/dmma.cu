@@ -90,6 +90,7 @@ TILES = "cdiv(M, BM) * cdiv(N, BN)"
 CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + (10 if WARPS_K == 1 else 2)) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(K, 2 * BK)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(K, 4 * BK)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(K, 8 * BK)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8) % 16" # blocks that read each other's sums: the number for which the SM that has most is done first. One block takes three where each of two takes two, and to begin as long as ten tiles of k, or two where warps share each
 SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
 LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
+WIDTH = "2 if K % 2 == 0 and N % 2 == 0 else 1" # elements that are copied at once: two where rows start at multiples of 16 bytes
 
 [parameters]
 BM = 128    # rows of C per block
@@ -237,10 +238,13 @@ static __device__ __forceinline__ double load_of_block(const double *mine, unsig
 }
 #endif
 
-// The kernel, with copies of WIDTH elements: two where rows start at multiples of 16 bytes, else one.
-template <int WIDTH>
-static __device__ __forceinline__ void multiply(int M, int N, int K, double alpha, const double *A, const double *B,
-                                                double beta, double *C)
+#if CLUSTER > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
+    dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
 {
     // Coordinates, and what this thread copies of each tile.
     const int t = threadIdx.x;
@@ -490,18 +494,4 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     };
     constexpr int PARTS_OF_TILE = CLUSTER * SHARES;
     compute_tile(blockIdx.x / PARTS_OF_TILE, part * depth / PARTS_OF_TILE, (part + 1) * depth / PARTS_OF_TILE);
-}
-
-#if CLUSTER > 1
-#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
-#else
-#define IN_CLUSTERS
-#endif
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
-    dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
-{
-    if (K % 2 == 0 && N % 2 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<2>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<1>(M, N, K, alpha, A, B, beta, C);
 }

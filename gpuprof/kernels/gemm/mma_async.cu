@@ -25,6 +25,7 @@ dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
 BM = 128 # rows of C per block
 BN = 128 # columns of C per block
 BK = 32  # k per tile
+WIDE = "K % 8 == 0 and N % 8 == 0" # rows start at multiples of 16 bytes
 
 [parameters]
 STAGES = 4 # tiles in shared memory
@@ -65,17 +66,16 @@ static __device__ __forceinline__ int place_b(int k, int column)
 
 // Bring a piece of 8 neighbours, of which `left` exist, to shared memory: by a copy that nobody waits for, or where rows
 // start anywhere by loads.
-template <bool VECTOR> static __device__ __forceinline__ void bring(real *target, const real *source, int left)
+static __device__ __forceinline__ void bring(real *target, const real *source, int left)
 {
-    if (VECTOR)
+    if (WIDE)
         copy<16>(target, source, left > 0);
     else
         *(uint4 *)target = load8<false>(source, left);
 }
 
-template <bool VECTOR>
-static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha, const real *A, const real *B,
-                                                float beta, real *C)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    mma_async(int M, int N, int K, float alpha, const real *A, const real *B, float beta, real *C)
 {
     extern __shared__ __align__(128) real shared[]; // (stage, A's tile and B's)
 
@@ -99,14 +99,14 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
             for (int i = 0; i < A_TURNS; ++i) {
                 const int row = (i * THREADS + t) / (BK / 8);
                 const int k = (i * THREADS + t) % (BK / 8) * 8;
-                bring<VECTOR>(As + place_a(row, k), A + (size_t)(m0 + row) * K + k0 + k, m0 + row < M ? K - k0 - k : 0);
+                bring(As + place_a(row, k), A + (size_t)(m0 + row) * K + k0 + k, m0 + row < M ? K - k0 - k : 0);
             }
 #pragma unroll
             for (int i = 0; i < B_TURNS; ++i) {
                 const int k = (i * THREADS + t) / (BN / 8);
                 const int column = (i * THREADS + t) % (BN / 8) * 8;
-                bring<VECTOR>(Bs + place_b(k, column), B + (size_t)(k0 + k) * N + n0 + column,
-                              k0 + k < K ? N - n0 - column : 0);
+                bring(Bs + place_b(k, column), B + (size_t)(k0 + k) * N + n0 + column,
+                      k0 + k < K ? N - n0 - column : 0);
             }
         }
         close_group();
@@ -154,17 +154,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
 #pragma unroll
             for (int j = 0; j < WN / 8; ++j) {
                 const int column = n0 + n_warp + j * 8 + lane % 4 * 2;
-                write2<VECTOR>(C + (size_t)row * N + column, N - column, alpha, sum[i][j][half * 2],
-                               sum[i][j][half * 2 + 1], beta);
+                write2<WIDE>(C + (size_t)row * N + column, N - column, alpha, sum[i][j][half * 2],
+                             sum[i][j][half * 2 + 1], beta);
             }
         }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    mma_async(int M, int N, int K, float alpha, const real *A, const real *B, float beta, real *C)
-{
-    if (K % 8 == 0 && N % 8 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<true>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<false>(M, N, K, alpha, A, B, beta, C);
 }

@@ -24,6 +24,7 @@ grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
 BM = 128 # rows of C per block
 BN = 128 # columns of C per block
 BK = 32  # k per tile
+WIDE = "K % 8 == 0 and N % 8 == 0" # rows start at multiples of 16 bytes
 
 [[require]]
 condition = "arch >= 80"
@@ -49,9 +50,8 @@ static __device__ __forceinline__ int place_b(int k, int column)
     return k * BN + (column ^ k % 8 * 8);
 }
 
-template <bool VECTOR>
-static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha, const real *A, const real *B,
-                                                float beta, real *C)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+    mma_swizzled(int M, int N, int K, float alpha, const real *A, const real *B, float beta, real *C)
 {
     __shared__ __align__(128) real As[BM * BK];
     __shared__ __align__(128) real Bs[BK * BN];
@@ -76,14 +76,14 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
             const int row = (i * THREADS + t) / (BK / 8);
             const int k = (i * THREADS + t) % (BK / 8) * 8;
             *(uint4 *)&As[place_a(row, k)] =
-                load8<VECTOR>(A + (size_t)(m0 + row) * K + k0 + k, m0 + row < M ? K - k0 - k : 0);
+                load8<WIDE>(A + (size_t)(m0 + row) * K + k0 + k, m0 + row < M ? K - k0 - k : 0);
         }
 #pragma unroll
         for (int i = 0; i < B_TURNS; ++i) {
             const int k = (i * THREADS + t) / (BN / 8);
             const int column = (i * THREADS + t) % (BN / 8) * 8;
             *(uint4 *)&Bs[place_b(k, column)] =
-                load8<VECTOR>(B + (size_t)(k0 + k) * N + n0 + column, k0 + k < K ? N - n0 - column : 0);
+                load8<WIDE>(B + (size_t)(k0 + k) * N + n0 + column, k0 + k < K ? N - n0 - column : 0);
         }
         __syncthreads();
 
@@ -118,17 +118,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
 #pragma unroll
             for (int j = 0; j < WN / 8; ++j) {
                 const int column = n0 + n_warp + j * 8 + lane % 4 * 2;
-                write2<VECTOR>(C + (size_t)row * N + column, N - column, alpha, sum[i][j][half * 2],
-                               sum[i][j][half * 2 + 1], beta);
+                write2<WIDE>(C + (size_t)row * N + column, N - column, alpha, sum[i][j][half * 2],
+                             sum[i][j][half * 2 + 1], beta);
             }
         }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    mma_swizzled(int M, int N, int K, float alpha, const real *A, const real *B, float beta, real *C)
-{
-    if (K % 8 == 0 && N % 8 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<true>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<false>(M, N, K, alpha, A, B, beta, C);
 }

@@ -26,6 +26,7 @@ dynamic_shared_bytes = "2 * BK * (BM + 4 + BN) * real_bytes"
 [constants]
 BM = 128 # rows of C per block
 BN = 256 # columns of C per block
+WIDE = "K % 4 == 0 and N % 4 == 0" # copies of 16 bytes: rows start at multiples of them; else element by element
 
 [parameters]
 BK = 16
@@ -57,10 +58,8 @@ because = "reg_8x16_async copies with cp.async, which needs compute capability 8
 #include "cp_async.cuh"
 #include "write_tile.cuh"
 
-// The kernel, with 16-byte copies (VECTOR) where rows start at multiples of 16 bytes, else element by element.
-template <bool VECTOR>
-static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha, const real *A, const real *B,
-                                                real beta, real *C)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    reg_8x16_async(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
     const int t = threadIdx.x;
@@ -122,7 +121,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     };
 
     // Load the first tile.
-    if (VECTOR) {
+    if (WIDE) {
 #pragma unroll
         for (int i = 0; i < BM / A_ROWS; ++i) {
             a_next[i] = a_k < k_first ? *(const float4 *)a_source[i] : make_float4(0, 0, 0, 0);
@@ -147,7 +146,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         const int stage = tile % 2;
         const bool more = tile + 1 < tiles;
         if (more) {
-            if (VECTOR) {
+            if (WIDE) {
 #pragma unroll
                 for (int i = 0; i < BM / A_ROWS; ++i) {
                     a_next[i] = *(const float4 *)a_source[i];
@@ -182,21 +181,12 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         }
 
         // Sync: the next tile is complete, and nobody reads this one any more.
-        if (more && VECTOR)
+        if (more && WIDE)
             store_a(stage ^ 1);
         wait_for_copies();
         __syncthreads();
     }
 
     // Write back.
-    write_tile<VECTOR>(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, C);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    reg_8x16_async(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
-{
-    if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<true>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<false>(M, N, K, alpha, A, B, beta, C);
+    write_tile<WIDE>(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, C);
 }

@@ -23,6 +23,7 @@ dynamic_shared_bytes = "2 * BK * (BM + 4 + BN) * real_bytes"
 [constants]
 BM = 128 # rows of C per block
 BN = 256 # columns of C per block
+WIDE = "K % 4 == 0 and N % 4 == 0" # copies of 16 bytes: rows start at multiples of them; else element by element
 
 [parameters]
 BK = 16
@@ -56,10 +57,8 @@ because = "reg_8x16_pipelined copies with cp.async, which needs compute capabili
 #include "cp_async.cuh"
 #include "write_tile.cuh"
 
-// The kernel, with 16-byte copies (VECTOR) where rows start at multiples of 16 bytes, else element by element.
-template <bool VECTOR>
-static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha, const real *A, const real *B,
-                                                real beta, real *C)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    reg_8x16_pipelined(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
     const int t = threadIdx.x;
@@ -121,7 +120,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     };
 
     // Load the first tile, then the operands of its first k.
-    if (VECTOR) {
+    if (WIDE) {
 #pragma unroll
         for (int i = 0; i < BM / A_ROWS; ++i) {
             a_next[i] = a_k < k_first ? *(const float4 *)a_source[i] : make_float4(0, 0, 0, 0);
@@ -158,7 +157,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         const int stage = tile % 2;
         const bool more = tile + 1 < tiles;
         if (more) {
-            if (VECTOR) {
+            if (WIDE) {
 #pragma unroll
                 for (int i = 0; i < BM / A_ROWS; ++i) {
                     a_next[i] = *(const float4 *)a_source[i];
@@ -177,7 +176,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         const float *b_row = Bs + stage * B_STAGE + n_thread;
 #pragma unroll 1
         for (int k0 = 0; k0 < BK; k0 += UNROLL) {
-            if (k0 == BK - UNROLL && more && VECTOR)
+            if (k0 == BK - UNROLL && more && WIDE)
                 store_a(stage ^ 1);
             const float *a_after = a_row + UNROLL * A_PITCH;
             const float *b_after = b_row + UNROLL * BN;
@@ -211,14 +210,5 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     }
 
     // Write back.
-    write_tile<VECTOR>(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, C);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    reg_8x16_pipelined(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
-{
-    if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<true>(M, N, K, alpha, A, B, beta, C);
-    else
-        multiply<false>(M, N, K, alpha, A, B, beta, C);
+    write_tile<WIDE>(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, C);
 }
