@@ -161,4 +161,4 @@ def test_what_all_blocks_pack_is_counted_though_the_copy_engine_moves_no_values(
 
 def test_a_row_that_is_packed_wrong_is_incorrect():
     wrong = ("to[p][j * 32] = values[p][j];", "to[p][j * 32] = 2 * values[p][j];")
-    assert Case(PACKED, wrong, "packed").run().outcome == "incorrect"
+    assert Case(Gemm(66, 261, 21), wrong, "packed").run().outcome == "incorrect"
