@@ -224,17 +224,16 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
     return table
 
 
-def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
+def count_rest(table: Table, rest: Sequence[BuiltPoint], count_s: float, workers: int | None) -> Table:
     """The table with the counts of points that recording had no time to count: they need no GPU.
 
     Args:
         table: The table.
+        rest: These points, the most promising first.
         count_s: For how long.
         workers: As of `Recording`.
     """
-    _, _, held = table.candidates
     counted = {point_key(point): point for point in table.points}
-    rest = [one for one, _ in held if counted[_key_of(one.candidate.point)]["counters"] is None]
     with WorkerPool(OpenExecutor(table.device, 0), workers) as pool:
         pool.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
         for point, found in _counted(pool, rest, count_s).items():
