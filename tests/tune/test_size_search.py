@@ -139,12 +139,11 @@ def test_every_feature_is_brought_to_one_scale_and_one_that_says_nothing_is_left
 
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-#: The least of two seeds that is asked. The median of 20 random points is 0.98, 0.87 and 0.95. Of the GEMMs
-#: one point alone reaches 0.98, which is found later.
-LEAST = {"softmax": (0.98, 0.98), "gemm": (0.97, 0.98), "transpose": (0.98, 0.98)}
+#: The least of two seeds that is asked. The median of 20 random points is 0.98, 0.87 and 0.95.
+LEAST = 0.98
 
 
-@pytest.mark.parametrize("space", LEAST)
+@pytest.mark.parametrize("space", ["softmax", "gemm", "transpose"])
 def test_few_timings_come_close_to_the_best_of_a_thousand_recorded_points(space, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from tune_strategies import own
@@ -153,9 +152,8 @@ def test_few_timings_come_close_to_the_best_of_a_thousand_recorded_points(space,
     table = read_table(BENCHMARKS / "tuning" / "h200" / f"{space}.json.xz")
     assert len(table.points) > 1000
     for seed in range(2):
-        trace = own(table, 40, seed)
-        assert len(trace) == 40
-        for count, least in zip((20, 40), LEAST[space], strict=True):
-            assert table.best_us / min(trace[:count]) >= least
+        trace = own(table, 20, seed)
+        assert len(trace) == 20
+        assert table.best_us / min(trace) >= LEAST
     for name in ("tune_strategies", "tune_table"):
         sys.modules.pop(name)
