@@ -81,7 +81,7 @@ from gpuprof.executor.observers.store_trace import ValuelessElements, ValueNeede
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.flow import leads_to, reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
-from gpuprof.executor.program.source_places import callers, source_name
+from gpuprof.executor.program.source_places import callers, source_name, trapped_in
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork
 from gpuprof.executor.totals import CountedTotals
@@ -133,4 +133,5 @@ __all__ = [
     "predecessors",
     "reached",
     "source_name",
+    "trapped_in",
 ]

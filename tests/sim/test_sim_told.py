@@ -21,6 +21,7 @@ y = { value = "flip(x)", equal = true }
 block = [128]
 grid = ["n // 128"]
 */
+#include <cuda_pipeline.h>
 __global__ void k(const float *x, float *y, int n)
 {
     __shared__ float other[4], tile[132];
@@ -134,6 +135,14 @@ SECOND = FIRST + 1
         (
             "*(float2 *)(y + 1 + t) = *(const float2 *)(x + 1 + t);",
             (f"line {FIRST}: ", "accesses 8 bytes at byte 4 of x, which is not a multiple of 8"),
+        ),
+        (
+            "y[at] = 0;\n__pipeline_memcpy_async(tile + t, x + at, 2);",
+            (f"line {SECOND}: ", "executes a trap, in line ", " of cuda_pipeline_primitives.h; -D _CUDA_PIPE"),
+        ),
+        (
+            "atomicAdd(y + n - 1 - at, 1);\nif (y[at] < 2) other[1] = 2;\ny[0] = other[1];",
+            (f"line {SECOND}: ", "nothing orders them: benign only if either value will do; then read it as vol"),
         ),
     ],
 )

@@ -17,7 +17,11 @@ from gpuprof.executor import (
     flow_of,
     leads_to,
     source_name,
+    trapped_in,
 )
+
+#: How CUDA's header says what it found.
+_PIPELINE = "-D _CUDA_PIPELINE_DEBUG=1 makes an assertion of it, whose condition is told"
 
 
 def told(
@@ -33,7 +37,11 @@ def told(
     if waits:
         names = [wait.sentence(partial(_element, program, buffers)) for wait in waits]
         return fault.hanging(()).told(f"{fault.detail}. Waiting: {'; '.join(names)}")
-    called = callers(program.interface.module, program.interface.entry, fault.source_line)
+    at = program.interface.module, program.interface.entry, fault.source_line
+    if fault.kind is FaultKind.TRAP and (place := trapped_in(*at)):
+        how = f"; {_PIPELINE}" if place[0].startswith("cuda_pipeline") else ""
+        return fault.told(f"{fault.detail}, in line {place[1]} of {place[0]}{how}")
+    called = callers(*at)
     where = f"line {fault.source_line} is of a function called in line {' or '.join(map(str, called))}"
     return fault.told(f"{fault.detail}; {where}") if called else fault
 

@@ -51,6 +51,9 @@ from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, o
 from gpuprof.executor.observers.lane_stores import LaneStores
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
+#: A plain load beside an atomic operation, and what may be said for it.
+_BESIDE = {Manner.READ, Manner.STRONG_WRITE}
+_EITHER = ": benign only if either value will do; then read it as volatile, which is no race"
 _OTHER_VALUE, _THE_SAME = " with another value", "writes the same to"
 
 
@@ -416,13 +419,14 @@ class Shadow(Observer):
         line, did = lines[moment_of(stamp)], did or other.value
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
         detail = f"{one.manner.value} {where}{ours}, which {met} of block {other_block} {did}{theirs}"
+        benign = bool(self.buffer.address) and {one.manner, other} == _BESIDE
         found: SharedByte | None = None
         if self.buffer.address == 0:
             left, reads = "written" if other.writes else "read", not one.manner.writes
             found = SharedByte(address, 0, line, left, reads, other_block != block)
         return KernelFault(
             FaultKind.SHARED_RACE if found else FaultKind.GLOBAL_RACE,
-            f"{detail} in line {line}{text}, and nothing orders them",
+            f"{detail} in line {line}{text}, and nothing orders them{_EITHER * benign}",
             kernel=self.races.kernel,
             source_line=lines[one.moment],
             block=block,

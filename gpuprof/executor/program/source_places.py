@@ -3,8 +3,10 @@
 """What a PTX text says of the source: lines of its instructions, where it calls functions, names there."""
 
 import re
+from pathlib import PurePath
 
 LOCATION = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+(.*)")
+_TRAP = re.compile(r"\s*(?:@!?%\w+\s+)?trap;")
 _INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
 
 
@@ -41,6 +43,19 @@ def callers(text: str, entry: str, line: int) -> list[int]:
     found = [match for match in LOCATION.finditer(body) if (match[1], int(match[2])) == (own, line)]
     called = [_calls(match, own) for match in found]
     return sorted({one[0] for one in called} - {line}) if all(called) else []
+
+
+def trapped_in(text: str, entry: str, line: int) -> tuple[str, int] | None:
+    """Return which file and line traps, where that is inlined in a line of the kernel's file from another."""
+    own, start = _own_file(text, entry), _start(text, entry)
+    places: list[tuple[str, int]] = []
+    for statement in text[start:].splitlines():
+        if found := LOCATION.match(statement.strip()):
+            places = places_of(found)
+        elif _TRAP.match(statement) and places and places[0][0] != own and (own, line) in places:
+            file = re.search(rf'^\s*\.file\s+{places[0][0]}\s+"([^"]+)"', text, re.MULTILINE)
+            return (PurePath(file[1]).name, places[0][1]) if file else None
+    return None
 
 
 def _calls(location: re.Match[str], own: str) -> list[int]:
