@@ -193,6 +193,8 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
     files: dict[Path, str | BuiltFile] = {}
     for source in sources:
         path = source.path if isinstance(source, Source) else source
+        if path.suffix == ".py":
+            raise InputError(f"{path} is Python.", fix="Give the function in it, not the file.")
         if path.stem in (other.stem for other in files):
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
         try:

@@ -6,6 +6,7 @@ import inspect
 import linecache
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request, make_request
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.asking import version_of
-from gpuprof.toolchain.function_compilers import compile_cute, compile_numba
+from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation
@@ -118,12 +119,13 @@ def _kernel(
         nbytes = ELEMENT_TYPES[arrays[name].dtype].nbytes
         arguments += _parts(name, shape, nbytes) if _is_numba(function) else [name]
     if _is_numba(function):
-        made = compile_numba(function, values, arch, timeout_s)
+        made = compile_with("Numba", partial(numba_code, function, values, arch), timeout_s)
         by = f"Numba {version_of('numba-cuda', 'numba')}"
     else:
         constant = _parameters(function)
         arguments = [name for name in arguments if "Constexpr" not in str(constant[name].annotation)]
-        made = compile_cute(function, values, first_block(launch, read.integers), arch, timeout_s)
+        block = first_block(launch, read.integers)
+        made = compile_with("CuTe DSL", partial(cute_code, function, values, block, arch), timeout_s)
         by = f"CuTe DSL {version_of('nvidia-cutlass-dsl')}"
     name, file = _name_of(function), plain.__code__.co_filename
     return Kernel(

@@ -14,7 +14,7 @@ from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
+from gpuprof.errors import HeaderError, InputError, did_you_mean, nearest_file
 from gpuprof.files import check_writable, read_input, same_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.header import header_span
@@ -30,13 +30,8 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     """Write a kernel file, and say how to measure it."""
     if path.suffix != ".cu":
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
-    if what.endswith(".cu") and not Path(what).is_dir():
-        try:
-            source = read_input(Path(what))
-        except PATH_ERRORS as error:
-            fix = nearest_file(Path(what))
-            raise InputError(f"Cannot read {what}: {reason(error)}.", fix=fix) from error
-        _write(path, with_own_header(Path(what), source), force)
+    if what.endswith(".cu") and Path(what).is_file():
+        _write(path, with_own_header(Path(what), read_input(Path(what))), force)
         say(f"Next: complete what it says, above all [check]; gpuprof run {shlex.quote(str(path))}")
         return
     operation, ladder, command = _found(what, path)
@@ -72,8 +67,8 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
             f"Choose one of {', '.join(shipped_names())}, or write your own: docs/operations.md says how."
         )
         raise InputError(
-            f"There is no operation {what!r}, and no folder of that name.",
-            fix=did_you_mean(what, shipped_names(), listed, most=1),
+            f"There is no operation {what!r}, and no file or folder of that name.",
+            fix=nearest_file(folder) or did_you_mean(what, shipped_names(), listed, most=1),
         )
     operation = load_operation(folder / FILE_NAME)
     try:

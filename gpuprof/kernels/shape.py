@@ -135,7 +135,7 @@ def configure(
             arrays[name] = _array_of(name, array, shared, kernel, problem, arrays)
         workspace = tuple(arrays[name] for name in kernel.workspace)
     except ExpressionError as error:
-        raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
+        raise _no_value(kernel, error) from error
     for launch in launches:
         _check_limits(launch, kernel, device)
     tensor_maps = tuple(
@@ -274,6 +274,10 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
         raise CaseSkipped(f"{kernel.id} takes no {name}: it computes with {name} = {scalar.neutral:g} only.")
 
 
+def _no_value(kernel: Kernel, error: ExpressionError) -> CaseSkipped:
+    return CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.")
+
+
 def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
     """The kernel itself, or the first of its choices whose condition holds and which can run there.
 
@@ -291,9 +295,7 @@ def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, dev
         try:
             holds = evaluate(when, values)
         except ExpressionError as error:
-            raise CaseSkipped(
-                f"The header of {kernel.id} cannot be evaluated for this size: {error}."
-            ) from error
+            raise _no_value(kernel, error) from error
         able: list[tuple[int, Kernel]] = []
         for choice in those if holds else ():
             chosen = others[choice.kernel]

@@ -4,6 +4,7 @@
 
 What a size does to a kernel is decided by what is left over behind its last full tile, and by whether there
 is more than one block. So each extent keeps its remainder by a power of two, and the smaller ones come first.
+None becomes smaller than one that it was larger than: keys fit into their table.
 """
 
 from collections.abc import Iterator
@@ -30,8 +31,13 @@ def expected_instructions(case: ConfiguredCase) -> float:
     return _PER_LANE * lanes + _PER_FLOP * case.problem.flops
 
 
-def _smaller_extents(extent: int) -> list[int]:
-    return [min(extent, tile * count + extent % tile) for tile, count in _STEPS]
+def _smaller_sizes(sizes: tuple[int, ...], tile: int, count: int) -> tuple[int, ...]:
+    """Each extent cut to so many tiles and its remainder, or to more where a smaller one has more left."""
+    made, least = {}, 0
+    for extent in sorted(set(sizes)):
+        doubled = count * (1 + (tile * count + extent % tile < least))
+        made[extent] = least = min(extent, tile * doubled + extent % tile)
+    return tuple(made[extent] for extent in sizes)
 
 
 def smaller_problems(problem: Problem) -> Iterator[Problem]:
@@ -39,7 +45,8 @@ def smaller_problems(problem: Problem) -> Iterator[Problem]:
     if problem.operation.coded == GIVEN:
         return
     seen = {problem.sizes}
-    for sizes in zip(*map(_smaller_extents, problem.sizes), strict=True):
+    for step in _STEPS:
+        sizes = _smaller_sizes(problem.sizes, *step)
         if sizes not in seen:
             seen.add(sizes)
             yield replace(problem, sizes=sizes)
@@ -70,7 +77,7 @@ def _shrunk(
 ) -> Iterator[ConfiguredCase]:
     """The first case that takes no more as extents shrink, a step each in turn as far as the kernel goes."""
     lower = [
-        sorted({size for size in _smaller_extents(extent) if size < now})
+        sorted({size for step in _STEPS for size in _smaller_sizes((extent,), *step) if size < now})
         for extent, now in zip(asked.problem.sizes, problem.sizes, strict=True)
     ]
     while any(lower):

@@ -5,7 +5,6 @@
 import inspect
 import re
 from collections.abc import Mapping
-from functools import partial
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
@@ -22,22 +21,10 @@ _ALIGNED = 16
 _WITH_SPECIFICS = 90
 
 
-def compile_numba(function: Any, values: Mapping[str, Any], arch: str, timeout_s: float) -> FunctionCode:
-    """Compile for values of these types, arrays among them."""
-    return _asked(partial(_numba_code, function, values, arch), "Numba", timeout_s)
-
-
-def compile_cute(
-    function: Any, values: Mapping[str, Any], block: Extent, arch: str, timeout_s: float
-) -> FunctionCode:
-    """Compile for numbers, and arrays as they lie in memory; a kernel alone for a block."""
-    return _asked(partial(_cute_code, function, values, block, arch), "CuTe DSL", timeout_s)
-
-
-def _asked(question: Question, who: str, timeout_s: float) -> FunctionCode:
-    (answer,) = ask(
-        [question], [lambda error: f"{who} does not compile it: {foreign(error)}."], who, timeout_s, 1
-    )
+def compile_with(who: str, question: Question, timeout_s: float) -> FunctionCode:
+    """Ask Numba or CuTe DSL, by name, for what it makes of a function; why nothing, where that is so."""
+    firsts = [lambda error: f"{who} does not compile it: {foreign(error)}."]
+    (answer,) = ask([question], firsts, who, timeout_s, 1)
     return answer
 
 
@@ -50,7 +37,8 @@ def _entry_of(ptx: str) -> str:
     return plain if sum(function_of(entry) == plain for entry in entries) == 1 else entries[0]
 
 
-def _numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
+def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
+    """Code for values of these types, arrays among them."""
     from numba import cuda, typeof, void
     from numba.cuda import dispatcher
 
@@ -72,7 +60,8 @@ def _numba_code(function: Any, values: Mapping[str, Any], arch: str) -> Function
     return FunctionCode(ptx, entry=_entry_of(ptx))
 
 
-def _cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str) -> FunctionCode:
+def cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str) -> FunctionCode:
+    """Code for numbers, and arrays as they lie in memory; of a kernel alone for a block."""
     from cutlass import cute
     from cutlass.cute.runtime import make_fake_stream
 

@@ -138,11 +138,18 @@ SECOND = FIRST + 1
         ),
         (
             "y[at] = 0;\n__pipeline_memcpy_async(tile + t, x + at, 2);",
-            (f"line {SECOND}: ", "executes a trap, in line ", " of cuda_pipeline_primitives.h; -D _CUDA_PIPE"),
+            (
+                f"line {SECOND}: ",
+                "executes a trap, in line ",
+                " of cuda_pipeline_primitives.h; -D _CUDA_PIPE",
+            ),
         ),
         (
             "atomicAdd(y + n - 1 - at, 1);\nif (y[at] < 2) other[1] = 2;\ny[0] = other[1];",
-            (f"line {SECOND}: ", "nothing orders them: benign only if either value will do; then read it as vol"),
+            (
+                f"line {SECOND}: ",
+                "nothing orders them: benign only if either value will do; then read it as vol",
+            ),
         ),
     ],
 )

@@ -273,6 +273,7 @@ def test_parameters_of_kernels_with_headers():
             r"x is a list of numbers\. Give numpy\.array",
         ),
         ({"what": print}, "print is no kernel"),
+        ({"what": "mine.py"}, "mine.py is Python. Give the function in it"),
         ({"what": [b"x.cu"]}, "b'x.cu' is no kernel"),
         ({"grid": lambda values: "x +"}, r"grid 'x \+' cannot be used"),
         ({"block": 0}, "The block would be 0x1x1"),
