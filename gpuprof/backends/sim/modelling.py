@@ -189,13 +189,14 @@ def _requests_of(
 
 def _crowd(turns: Mapping[Place, Counter[int]], found: Mapping[Place, dict[str, float]]) -> None:
     """Note of atomic operations which share of their turns is that of the busiest sector, and part of L2."""
+    weights = {place: found[place]["sectors"] / counted.total() for place, counted in turns.items()}
     for name, nbytes in (("sector", SECTOR_BYTES), ("part", _L2_PART)):
         shares: dict[Place, Counter[int]] = defaultdict(Counter)
         load: defaultdict[int, float] = defaultdict(float)
         for place, counted in turns.items():
             for sector, times in counted.items():
                 shares[place][sector * SECTOR_BYTES // nbytes] += times
-                load[sector * SECTOR_BYTES // nbytes] += times / counted.total() * found[place]["sectors"]
+                load[sector * SECTOR_BYTES // nbytes] += times * weights[place]
         for place, counted in shares.items():
             busiest = max(load, key=load.__getitem__)
             found[place][f"seen_busiest_{name}"] = counted[busiest] / counted.total()
