@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.executed import (
@@ -189,14 +191,18 @@ def _requests_of(
 
 def _crowd(turns: Mapping[Place, Counter[int]], found: Mapping[Place, dict[str, float]]) -> None:
     """Note of atomic operations which share of their turns is that of the busiest sector, and part of L2."""
-    weights = {place: found[place]["sectors"] / counted.total() for place, counted in turns.items()}
+    if not turns:
+        return
+    sectors = [np.fromiter(counted, np.int64) for counted in turns.values()]
+    shares = [np.fromiter(counted.values(), float) / counted.total() for counted in turns.values()]
+    ends = np.cumsum([len(those) for those in sectors])[:-1]
     for name, nbytes in (("sector", SECTOR_BYTES), ("part", _L2_PART)):
-        shares: dict[Place, Counter[int]] = defaultdict(Counter)
-        load: defaultdict[int, float] = defaultdict(float)
-        for place, counted in turns.items():
-            for sector, times in counted.items():
-                shares[place][sector * SECTOR_BYTES // nbytes] += times
-                load[sector * SECTOR_BYTES // nbytes] += times * weights[place]
-        for place, counted in shares.items():
-            busiest = max(load, key=load.__getitem__)
-            found[place][f"seen_busiest_{name}"] = counted[busiest] / counted.total()
+        known, which = np.unique(np.concatenate(sectors) * SECTOR_BYTES // nbytes, return_inverse=True)
+        each = [
+            np.bincount(those, share, len(known))
+            for those, share in zip(np.split(which, ends), shares, strict=True)
+        ]
+        loads = [found[place]["sectors"] * share for place, share in zip(turns, each, strict=True)]
+        busiest = np.argmax(np.sum(loads, axis=0))
+        for place, share in zip(turns, each, strict=True):
+            found[place][f"seen_busiest_{name}"] = float(share[busiest])
