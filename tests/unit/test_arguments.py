@@ -73,9 +73,9 @@ def test_each_argument_is_as_wide_as_the_kernel_takes_it():
         ("real *in, real *out, int nx, int ny", "`int nx`.* in is an array of float; .*`int ny`.* out is"),
         ("const real *nx, int ny, double *in, real *out", r"1 of k is `const real \*nx`, a pointer, and nx"),
         ("int3 nx, int ny, real *in, real *out", r"`int3 nx`, a struct of 12 bytes, and nx is a size"),
-        ("int nx, int ny, real *in", r"names 4 arguments \(nx, ny, in, out\); k takes 3: int nx, "),
-        ("int nx, int ny, real *in, real *out, int more", "names 4 arguments .* takes 5"),
-        ("", "names 4 arguments .* takes 0"),
+        ("int nx, int ny, real *in", r"is given 4 arguments \(nx, ny, in, out\); k takes 3: int nx, "),
+        ("int nx, int ny, real *in, real *out, int more", "is given 4 arguments .* takes 5"),
+        ("", "is given 4 arguments .* takes 0"),
     ],
 )
 def test_misfit_is_refused_by_name(signature, words):

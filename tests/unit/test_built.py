@@ -129,7 +129,7 @@ def test_machine_code_is_given_its_resources_and_says_why_nothing_is_counted(tmp
 #: What a header says instead, and what is told of it: while it is read, or of the case.
 REFUSED = {
     "block = [64]": ("block = [128]", "holds at most 64 threads: its .maxntid"),
-    'arguments = ["y", "x", "a", "n"]': ('arguments = ["y", "x", "a"]', "names 3 arguments"),
+    'arguments = ["y", "x", "a", "n"]': ('arguments = ["y", "x", "a"]', "is given 3 arguments"),
     'entry = "scale"': ('entry = "scala"', "has no kernel called scala; it holds _Z5scale"),
 }
 UNREAD = {
