@@ -12,7 +12,7 @@ from gpuprof.devices.card_constants import DRAM_RUNS, CardConstants
 from gpuprof.machine_code.instruction_counts import pipe_of
 from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.sm_model.control_words import ControlWord
-from gpuprof.sm_model.sm import PRODUCTS, Step, StepKind
+from gpuprof.sm_model.step import PRODUCTS, Step, StepKind
 from gpuprof.sm_model.traffic import Traffic
 
 _WORD_BYTES = 16

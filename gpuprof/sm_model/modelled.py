@@ -18,7 +18,8 @@ from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import is_met_at, uneven, usual_path, ways_to
-from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
+from gpuprof.sm_model.step import REASONS, Fed, SmSurroundings, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 
 #: Instructions to play at most; waves beyond them follow from those before.

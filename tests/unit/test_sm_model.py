@@ -25,7 +25,8 @@ from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.modelled import surroundings_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
+from gpuprof.sm_model.step import REASONS, Fed, SmSurroundings, Step, StepKind
 from gpuprof.toolchain.nvrtc import compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
