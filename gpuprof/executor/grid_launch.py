@@ -180,7 +180,6 @@ def launch(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
     template.merged_atomics = merged_atomics
-    template.loops = {number: loop.entries for number, loop in program.listing.loops.items()}
     owned = pieces_of(memory.heap)
     if sliced is not None:
         instruction_budget = _NO_BUDGET

@@ -143,7 +143,7 @@ class LaunchTemplate:
             multiprocessors,
         )
         #: Loops whose turns are counted, each with the basic blocks before it.
-        self.loops: dict[int, tuple[int, ...]] = {}
+        self.loops = {number: loop.entries for number, loop in program.listing.loops.items()}
         self.merged_atomics: Callable[[], Container[int]] = frozenset
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
