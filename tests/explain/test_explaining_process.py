@@ -19,7 +19,7 @@ from gpuprof.measure import executors, session
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.explaining import question_of
-from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied
+from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied, WorkerTimeout
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 
@@ -148,13 +148,22 @@ def slot_of(case, worker=None):
 
 def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row, monkeypatch):
     case, measured = row
-    device = load_card("h200")
-    opened = Opened(device, "gpu", None, {}, 1 << 30)
-    monkeypatch.setattr(session, "MOST_SECONDS", 0.05)
-    slot = slot_of(case)
-    explained = slot._explained(0, measured, Question("wrong"), opened)
-    slot.close()
-    assert explained.explanation_reason.startswith("the process that was to explain it was lost: ")
+
+    class Process:
+        def __init__(self, request, patience_s):
+            pass
+
+        def ask(self, request, timeout_s):
+            raise WorkerTimeout(f"no answer within {timeout_s:.0f} s")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(executors, "WorkerProcess", Process)
+    opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
+    explained = slot_of(case)._explained(0, measured, Question("wrong"), opened)
+    lost = "the process that was to explain it was lost: no answer within 20 s"
+    assert explained.explanation_reason == lost
     assert replace(explained, explanation_reason=measured.explanation_reason) == measured
 
 
