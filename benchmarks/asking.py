@@ -29,9 +29,12 @@ sys.path[:0] = [
 
 from launch_case import LaunchCase  # noqa: E402
 
-from gpuprof.ncu.diagnosis import NcuReadError  # noqa: E402
-from gpuprof.ncu.find import find_ncu, run_to_end  # noqa: E402
 from gpuprof.ncu.read import ProfiledLaunch, parse_raw_csv  # noqa: E402
+from gpuprof.ncu.tool import (  # noqa: E402
+    NcuReadError,
+    find_ncu,
+    run_to_end,
+)
 
 #: Longest that a launch may take.
 _PATIENCE_S = 3.0

@@ -138,9 +138,9 @@ def _record_ladder(record: Record, cases: list[Shipped], ncu: str | None) -> Non
     from gpuprof.devices.cards import device_for_arch
     from gpuprof.kernels.shape import configure
     from gpuprof.ncu.collecting import Collector
-    from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.invocation import NcuOptions
     from gpuprof.ncu.read import read_report
+    from gpuprof.ncu.tool import find_ncu
 
     arch = record.about["arch"]
     with tempfile.TemporaryDirectory() as scratch:

@@ -23,7 +23,7 @@ from tune_live import live
 from tune_strategies import Trace, search_of, strategies
 from tune_table import SPACES, Recording, Table, count_rest, read_table, record
 
-from gpuprof.analysis.tuned import value_of
+from gpuprof.comparison.tuned import value_of
 
 #: Timings after which a search is looked at.
 _MARKS = (5, 10, 20, 40)

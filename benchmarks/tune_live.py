@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tune_strategies import search_of
 from tune_table import Table
 
-from gpuprof.analysis.tuned import value_of
+from gpuprof.comparison.tuned import value_of
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Measure, Open, Prepare

@@ -21,8 +21,7 @@ from typing import Any
 from tune_table import Table
 
 from gpuprof.results import Measurement, Timing, TimingPair
-from gpuprof.tuning.card_search import BATCH, FIRST_BATCH
-from gpuprof.tuning.size_search import SizeSearch
+from gpuprof.tuning.card_search import BATCH, FIRST_BATCH, SizeSearch
 from gpuprof.tuning.space import point_of_case
 from gpuprof.tuning.tuner import COUNTED
 

@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpuprof.analysis.tuned import value_of
 from gpuprof.bounds import with_bounds
+from gpuprof.comparison.tuned import value_of
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder

@@ -20,7 +20,7 @@ import typer
 
 import gpuprof
 from gpuprof.analysis import numbers
-from gpuprof.analysis.kinds import is_ceiling
+from gpuprof.analysis.status import is_ceiling
 from gpuprof.cli import app
 from gpuprof.comparison.comparison_document import ComparisonDocument
 from gpuprof.comparison.fleet import FleetDocument

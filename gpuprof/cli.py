@@ -114,7 +114,7 @@ def _compare(given: Given, named: list[Path] | None) -> int:
 
 
 def _fleet(given: Given, results: list[str]) -> int:
-    from gpuprof.commands.fleet_runs import fleet
+    from gpuprof.commands.compare_runs import fleet
 
     return fleet(given, results)
 

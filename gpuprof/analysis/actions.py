@@ -13,12 +13,11 @@ from math import ceil, prod
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.in_flight import flight, resident
-from gpuprof.analysis.kinds import blocks_of, is_reference, waves
 from gpuprof.analysis.limiter import Limiter, launch_overhead, limiter_of
 from gpuprof.analysis.limits import Floor, Limits, limits_of
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import blocks_of, is_reference, status_of, waves
 from gpuprof.analysis.why import is_of_fmas, stalls, wasted_sectors
 from gpuprof.bounds.parts import DRAM, DRAM_BYTES, LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, WARP_LANES
 from gpuprof.devices.device import Device

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from math import log
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.figures import FIGURES, Figure, Subject
 from gpuprof.results import Measurement, Run
 
 #: A figure that moved by less than this share explains nothing.

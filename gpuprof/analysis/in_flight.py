@@ -7,7 +7,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from gpuprof.analysis import counts
-from gpuprof.analysis.kinds import blocks_of
+from gpuprof.analysis.status import blocks_of
 from gpuprof.bounds.parts import DRAM, L2, PARTS, WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import latencies

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from gpuprof.analysis import counts
 from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.changes import FigureChange, changes
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups, kernel_record, name_of
-from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
 from gpuprof.analysis.limits import Limits, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, differ, speed_of
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import is_ceiling, is_reference, on_host, status_of
 from gpuprof.results import Direction, KernelRecord, Measurement, Run
 
 #: A figure that moves by no more than this share of what it was stays.

@@ -5,10 +5,10 @@
 from dataclasses import dataclass
 
 from gpuprof.analysis import counts, numbers
-from gpuprof.analysis.kinds import blocks_of, is_reference
 from gpuprof.analysis.limits import FAR, Limits, limits_of
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis.status import blocks_of, is_reference
 from gpuprof.bounds.parts import DRAM
 from gpuprof.results import Measurement, Run
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
+from gpuprof.analysis.status import on_host
 from gpuprof.bounds.parts import LAUNCH, PARTS
 from gpuprof.results import Bound, Measurement, Run
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from gpuprof.analysis import counts
 from gpuprof.analysis.groups import Group
-from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
 from gpuprof.analysis.speed import peak_compute, tensor_source
+from gpuprof.analysis.status import on_host
 from gpuprof.bounds.parts import BULK_READS, BULK_WRITES, DRAM_BYTES, READS, SECTOR_BYTES, WRITES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import theoretical

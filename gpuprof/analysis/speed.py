@@ -9,8 +9,8 @@ not the traffic that a kernel really caused.
 from dataclasses import dataclass
 
 from gpuprof.analysis.counts import value
-from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.memo import remembered
+from gpuprof.analysis.status import on_host
 from gpuprof.devices.device import CUDA_CORE_TYPES, TENSOR_TYPES, Device
 from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpuprof.analysis.actions import actions_of
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.counts import held as counted
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups
 from gpuprof.analysis.ladder import Rung, build_ladder, rungs_of
 from gpuprof.analysis.limiter import limiter_of

@@ -7,14 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from gpuprof.analysis.tuned import (
-    TunedRow,
-    answer_sentence,
-    space_sentence,
-    tie_sentence,
-    tuned_sizes,
-    value_of,
-)
 from gpuprof.api.keywords import TuneKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.api.measuring import (
@@ -27,14 +19,21 @@ from gpuprof.api.measuring import (
     declared_request,
     listed_blocks,
 )
+from gpuprof.comparison.tuned import (
+    TunedRow,
+    answer_sentence,
+    space_sentence,
+    tie_sentence,
+    tuned_sizes,
+    value_of,
+)
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.measure.options import SelectOptions, run_options
 from gpuprof.results import Measurement, Model
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
-from gpuprof.tuning.search_plan import USUAL_POINTS, Plan, Watcher, checked_budget, find_earlier
-from gpuprof.tuning.space import Wanted, make_space
+from gpuprof.tuning.space import USUAL_POINTS, Plan, Wanted, Watcher, checked_budget, find_earlier, make_space
 from gpuprof.tuning.tuner import Tuner
 
 

@@ -19,7 +19,7 @@ from gpuprof.analysis.numbers import plural
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, GpuprofError
 from gpuprof.machine import available_memory_bytes, gib, usable_cores
-from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
+from gpuprof.ncu.tool import DCGM_FIX, PERMISSION_FIX
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.results import Condition, ConditionState
 from gpuprof.text import one_line
@@ -216,7 +216,7 @@ def _states() -> Iterator[Condition]:
 
 
 def _ncu() -> str:
-    from gpuprof.ncu.find import find_ncu
+    from gpuprof.ncu.tool import find_ncu
 
     ncu = find_ncu()
     return f"{ncu.version} ({ncu.path})"
@@ -251,8 +251,8 @@ def _trial(device_ordinal: int) -> str:
     from gpuprof.kernels.shipped import shipped_operation
     from gpuprof.measure.case import Case
     from gpuprof.ncu.collecting import Collector
-    from gpuprof.ncu.diagnosis import NcuError
     from gpuprof.ncu.invocation import NcuOptions
+    from gpuprof.ncu.tool import NcuError
     from gpuprof.problems.problem import Problem
 
     file = read_kernels(_TRIAL, Path("trial.cu"), shipped_operation)

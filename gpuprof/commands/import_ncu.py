@@ -17,10 +17,10 @@ def import_report(
     report: Path, results: Path, output: Path | None, ncu_path: str | None, *, force: bool = False
 ) -> None:
     """Read a report, give its launches to cases, and write the results: in place where no output is named."""
-    from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.importing import match_launches
     from gpuprof.ncu.outcome import merge
     from gpuprof.ncu.read import read_report
+    from gpuprof.ncu.tool import find_ncu
 
     signals.postpone()
     _check_readable(report)

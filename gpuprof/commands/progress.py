@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
 from gpuprof.analysis.numbers import plural, time_us
-from gpuprof.analysis.tuned import value_of
+from gpuprof.comparison.tuned import value_of
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line
-from gpuprof.tuning.search_plan import Watcher
+from gpuprof.tuning.space import Watcher
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -34,8 +34,7 @@ from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, listed
 from gpuprof.tuning.rewriting import best_everywhere, with_defaults
-from gpuprof.tuning.search_plan import Plan, find_earlier, read_budget
-from gpuprof.tuning.space import SearchSpace, Wanted, make_space
+from gpuprof.tuning.space import Plan, SearchSpace, Wanted, find_earlier, make_space, read_budget
 from gpuprof.tuning.tuner import Tuner
 
 #: Sizes that a sentence names at which another point is better.

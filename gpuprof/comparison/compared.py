@@ -10,10 +10,8 @@ from typing import Literal, get_args
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.changes import FigureChange
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES, counter_figure
-from gpuprof.analysis.kinds import is_reference, name_of_case, on_host
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
+from gpuprof.analysis.status import is_reference, name_of_case, on_host, status_of
 from gpuprof.comparison.judging import Judgement, Verdict, judge, judge_modelled, times_of
 from gpuprof.comparison.matching import match
 from gpuprof.comparison.surroundings import Difference, differences

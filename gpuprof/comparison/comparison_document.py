@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis.changes import FigureChange
-from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import Subject
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.comparison.compared import Basis, CaseVerdict, ComparedRuns
 from gpuprof.comparison.gates import GateResult, Held

@@ -13,9 +13,8 @@ from statistics import median
 from typing import Any, Literal
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import FIGURES
-from gpuprof.analysis.kinds import name_of_case, on_host
+from gpuprof.analysis.figures import FIGURES, Subject
+from gpuprof.analysis.status import name_of_case, on_host
 from gpuprof.comparison.judging import times_of
 from gpuprof.comparison.outliers import FEWEST_CASES, CardSeries, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError

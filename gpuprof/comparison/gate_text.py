@@ -19,8 +19,7 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import NamedTuple
 
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.bounds.parts import PARTS
 from gpuprof.errors import InputError
 from gpuprof.text import format_extent

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.kinds import is_reference
+from gpuprof.analysis.figures import Figure, Subject
 from gpuprof.analysis.models import modelled_text
 from gpuprof.analysis.numbers import plural
+from gpuprof.analysis.status import is_reference
 from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.gate_text import (
     IDENTITY,

@@ -16,10 +16,9 @@ from pathlib import Path
 from gpuprof import signals
 from gpuprof.errors import reason
 from gpuprof.measure.starting import child_environment
-from gpuprof.ncu.diagnosis import NcuError
-from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.journal import Job, JournalEvent, read_journal, write_job
 from gpuprof.ncu.metrics import requested
+from gpuprof.ncu.tool import Ncu, NcuError
 
 #: Name of a job's journal, beside its report.
 JOURNAL_SUFFIX = ".ncu-journal"

@@ -9,9 +9,9 @@ from pathlib import Path
 from gpuprof.bounds import with_bounds
 from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, OPCODES, CounterInfo
 from gpuprof.measure.case import Case
-from gpuprof.ncu.diagnosis import NcuError
 from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.read import MetricCell, ProfiledLaunch
+from gpuprof.ncu.tool import NcuError
 from gpuprof.results import Counter, Measurement, Run
 from gpuprof.schema import Tally, complaint_about
 

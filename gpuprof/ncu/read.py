@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuprof.counters import OPCODES
-from gpuprof.ncu.diagnosis import NcuReadError, diagnose, first_error
-from gpuprof.ncu.find import Ncu, run_to_end
 from gpuprof.ncu.metrics import requested
+from gpuprof.ncu.tool import Ncu, NcuReadError, diagnose, first_error, run_to_end
 from gpuprof.text import Extent
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis import counts
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES, headline_rate
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.models import disagreement, model_interval

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import headline_rate
+from gpuprof.analysis.figures import Subject, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.models import REASONS, reasons_text

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gpuprof.analysis import counts
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.analysis.ladder import rungs_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
-from gpuprof.analysis.figure import Figure, Subject
-from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.figures import FIGURES, Figure, Subject
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import Limits

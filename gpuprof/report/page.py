@@ -17,7 +17,6 @@ from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.status import Banner, Level
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
-from gpuprof.report.answer_text import reasons
 from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
     ChartView,
@@ -32,6 +31,7 @@ from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentenc
 from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import BoundPicture, KernelSection, anchors_of, kernel_sections, picture_of
 from gpuprof.report.ladder_table import steps_table
+from gpuprof.report.run_text import reasons
 from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
 from gpuprof.text import listed

@@ -1,31 +1,348 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A run in the terminal: its answer, or the whole as a document with every case, reasons and cautions."""
+"""A run as a document: its answer on one screen, or the whole with every case, reasons and cautions.
 
-from collections.abc import Iterator
+The answer says at each size who is fastest, beside the library and the simplest.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import TextIO
 
-from gpuprof.analysis.answer import answer_of
+from gpuprof.analysis import numbers
+from gpuprof.analysis.answer import Answer, answer_of, shape_of
+from gpuprof.analysis.figures import FIGURES, Figure, headline_rate
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import build_ladder
-from gpuprof.analysis.status import Banner
+from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
+from gpuprof.analysis.speed import is_noisy, rate
+from gpuprof.analysis.status import Banner, Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
-from gpuprof.report.answer_text import answer_content, answer_document, reasons, run_title
-from gpuprof.report.case_table import case_table
+from gpuprof.report.case_table import CaseRow, Filled, case_table, filled_table, of_figure, of_model, part_of
+from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
+    CAUTION,
+    AnswerTile,
+    Cell,
+    Column,
     Content,
     Document,
     Legend,
+    Row,
     Section,
+    Sentence,
+    Table,
+    Tone,
 )
 from gpuprof.report.shortened import shortened
 from gpuprof.report.terminal import print_document
 from gpuprof.report.tuned_text import search_content, sweep_content
-from gpuprof.results import Run
-from gpuprof.text import KERNEL_ENDINGS
+from gpuprof.results import Measurement, Run
+from gpuprof.text import KERNEL_ENDINGS, listed
+
+#: Kernels that a table shows besides the library and the simplest, by how many tables there are: all of a
+#: run fit on a screen of 40 lines. With more sizes the answers stand alone.
+_MOST_KERNELS = {1: 5, 2: 5, 3: 3}
+#: Answers, reasons and cautions that are shown.
+_MOST_ANSWERS, _MOST_REASONS, _MOST_CAUTIONS = 24, 6, 4
+_MOST_NAMED = 3
+#: Facts of an answer for which a table of answers has no room.
+_LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
+#: Said by the title, the line of counts, or the reasons.
+_SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
+_PENDING = Cell("…")
+Held = Sequence[tuple[Group, SizeLadder]]
+#: Why a case was skipped that says nothing about it, by what is recorded of its parts.
+_NOT_RUN = {
+    "the executor had no time for it": "not counted within --timeout",
+    "there was not enough memory": "not run for want of memory",
+}
+
+
+#: By what an answer says: its time's name, its kernel's, and how others are that cannot be told from it.
+_TIMES = {
+    "timed": ("time", "Fastest", "within the noise of"),
+    "modelled": ("modelled", "Fastest as modelled", "too near to tell from"),
+    "bounded": ("at least", "Lowest bound", "the same as"),
+}
+
+
+def run_title(run: Run) -> str:
+    """What ran, on what, and whether that gave times."""
+    what = listed([*dict.fromkeys(group.short for group in groups(run))]) or "Nothing"
+    where = names_text(run)
+    match run.backend:
+        case "gpu":
+            return f"{what} on {where}, measured, L2 cold"
+        case "sim":
+            how = "modelled" if any(case.model for case in run.cases) else "lower bounds"
+            return f"{what} as on {where}, without a GPU: not timed; {how}"
+    return f"{what} compiled for {where}, not run"
+
+
+def answer_document(
+    run: Run, *, named: Collection[str] = (), pending: bool = False, hint: str = ""
+) -> Document:
+    """The answer of a run, in at most about 35 lines of 80 columns.
+
+    Kernels that the user named are shown, or the reason why they have no figure. While counts and bounds are
+    `pending`, nothing is known to limit a kernel; the hint says where the rest stands.
+    """
+    run = replace(shortened(run), complete=run.complete or pending)
+    if run.tuning is not None:
+        return Document(run_title(run), content=tuple(search_content(run)))
+    held = [(group, build_ladder(run, size)) for group in groups(run) for size in reversed(group.sizes)]
+    ladders = [ladder for _, ladder in held]
+    content: list[Content] = list(_tables(run, held, named, pending))
+    content += _missing(run, ladders, named)
+    found = [banner for banner in cautions(run) if banner.code not in _SAID and banner.level != "note"]
+    content += [replace(banner, detail="", fix="") for banner in found[:_MOST_CAUTIONS]]
+    content += _answers(run, held, pending)
+    left = len(ladders) - _MOST_ANSWERS
+    notes = (f"{left} more sizes" if left > 0 else "", hint)
+    content += [Sentence(text, tone="muted") for text in notes if text]
+    return Document(run_title(run), content=(Section("", tuple(content)),))
+
+
+def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
+    """The answers; a table of them where no other one is shown."""
+    answers = [(_heading(held, *one), answer_of(run, one[1])) for one in held[:_MOST_ANSWERS]]
+    found = [answer_content(answer, heading, pending=pending) for heading, answer in answers]
+    unknown: defaultdict[str, list[str]] = defaultdict(list)
+    for heading, answer in answers:
+        for name, reason in answer.unknown.items():
+            unknown[reason].append(f"{name} {heading}")
+    for reason, names in islice(unknown.items(), _MOST_CAUTIONS):
+        said = ": ".join(filter(None, ("Not modelled", listed(names, _MOST_NAMED), reason)))
+        yield Sentence(said, CAUTION, "warning")
+    tiles = [item for item in found if isinstance(item, AnswerTile)]
+    if len(held) in _MOST_KERNELS or not tiles:
+        yield from found
+        return
+    yield Section("", (_overview(tiles),))
+    yield from (item for item in found if isinstance(item, Sentence))
+
+
+def _overview(tiles: Sequence[AnswerTile]) -> Table:
+    """A line a size, of what fits in one."""
+    labels = dict.fromkeys(label for tile in tiles for label, _ in tile.facts if label not in _LONG_FACTS)
+    columns = [Column(label, label != "limited by", rank) for rank, label in enumerate(labels)]
+    rows = []
+    for tile in tiles:
+        facts = dict(tile.facts)
+        # A column of factors names in its head who is the other.
+        texts = [facts.get(label, "–").removesuffix(label.removeprefix("vs")) for label in labels]
+        rows.append(Row((Cell(tile.size), Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
+    first = (Column("size", right=False), Column(tiles[0].lead.lower(), right=False))
+    return Table((*first, *columns), tuple(rows))
+
+
+def answer_content(answer: Answer, size: str, *, pending: bool = False) -> AnswerTile | Sentence:
+    """The answer at a size, which may be told apart further; what limits it is not known while `pending`."""
+    if answer.kind == "none":
+        return Sentence(f"{size}: {answer.lead}.")
+    facts = [(_TIMES[answer.kind][0], answer.time)]
+    if answer.reference:
+        facts.append((f"vs {answer.reference.name}", answer.reference.text))
+    if answer.limiter and not pending:
+        facts.append(("limited by", answer.limiter.word))
+    if answer.overhead:
+        facts.append(("launch", answer.overhead.text))
+    if answer.alike:
+        word = _TIMES[answer.kind][2]
+        facts.append(("as fast", f"{word} {listed(answer.alike, 1)}"))
+    said = ", ".join(text for _, text in facts)
+    if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
+        said = said.replace(answer.time, answer.short_time, 1)
+    if answer.unknown:
+        facts.append(("not modelled", f"not modelled: {listed([*answer.unknown], 2)}"))
+    if answer.alias:
+        facts.append(("chosen by", answer.alias))
+    return AnswerTile(
+        _TIMES[answer.kind][1],
+        size,
+        " ".join(filter(None, (answer.ran, answer.shape))),
+        tuple(facts),
+        said,
+        answer.action.text if answer.action and not pending else "",
+    )
+
+
+def _tables(run: Run, held: Held, named: Collection[str], pending: bool) -> Iterator[Content]:
+    most = _MOST_KERNELS.get(len(held), 0)
+    for group, ladder in held if most else ():
+        rows = _rows(run, ladder, most, named)
+        if rows:
+            scale = _scale([other for of, other in held if of.rate_is_flops == group.rate_is_flops], group)
+            columns = _columns(run, group, ladder, _heading(held, group, ladder), scale, pending)
+            yield filled_table(columns, [rows])
+
+
+def _heading(held: Held, group: Group, ladder: SizeLadder) -> str:
+    """The size; of several operations or types also which."""
+    several = len({group.short for group, _ in held}) > 1
+    return f"{group.short} {ladder.size.heading}" if several else ladder.size.heading
+
+
+def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> list[CaseRow]:
+    """The best kernels, those that were named, the library, and the simplest kernel."""
+    own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
+    rungs = [rung for rung in own if not rung.is_ceiling] or own
+    rows = [CaseRow(run, rung, rung.case) for rung in rungs]
+    if len(rungs) == 1:
+        cases = [case for case in rungs[0].cases if status_of(run, case).usable]
+        rows = [CaseRow(run, rungs[0], case) for case in cases]
+    ordered = sorted(rows, key=lambda row: (*standing(run, row.case), row.rung.kernel.rung))
+    best: dict[tuple[object, ...], CaseRow] = {}
+    for row in ordered:  # one that only chooses another runs that one's code
+        best.setdefault((row.case.ran, row.case.block, *row.case.params.items()), row)
+    found = list(best.values())
+    # One row more takes no more room than saying that it is left out.
+    shown = [
+        row
+        for number, row in enumerate(found)
+        if number < most or (row.case.kernel in named and number < 2 * most)
+    ]
+    reference = [CaseRow(run, rung, rung.case) for rung in ladder.rungs if rung.kernel.id == ladder.reference]
+    simplest = [row for row in rows[:1] if all(row.case.ran != other.case.ran for other in shown)]
+    return [*shown, *reference, *simplest]
+
+
+def _columns(
+    run: Run, group: Group, ladder: SizeLadder, heading: str, scale: tuple[float, str], pending: bool
+) -> list[Filled]:
+    name: Filled = (Column(heading, right=False), lambda row: Cell(_name(ladder, row)))
+    limited: Filled = (Column("limited by", False, 1), lambda row: _PENDING if pending else _limiter(row))
+    if run.backend == "none":
+        keys = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")
+        return [name, *(of_figure(key, rank) for rank, key in enumerate(keys))]
+    if run.backend == "sim":
+        bound = (Column("limited by", False, 1), part_of)
+        counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
+        return [name, of_model(), of_figure("bound_us", 1, label="at least"), *counts, bound]
+    share = "pct_of_limit"
+    label = "peak"
+    if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:
+        share, label = "pct_of_copy", "copy"
+    return [
+        name,
+        of_figure("median_us", label="time"),
+        (
+            Column(scale[1], True, 4),
+            lambda row: _cell(
+                headline_rate(run, row.case), row, lambda rate: numbers.significant(rate / scale[0])
+            ),
+        ),
+        *_against(ladder),
+        (
+            Column(label, True, 5),
+            lambda row: _cell(FIGURES[share], row, lambda pct: numbers.percent(pct, 2)),
+        ),
+        limited,
+    ]
+
+
+def _against(ladder: SizeLadder) -> Iterator[Filled]:
+    """How many times as fast as the library, and as the first rung that has a time."""
+    timed = [rung for rung in ladder.rungs if rung.speed and not (rung.is_reference or rung.is_ceiling)]
+    if ladder.reference is not None:
+        yield _versus(ladder.rung(ladder.reference), ladder.reference_name, 2, 3)
+    if len(timed) > 1:
+        yield _versus(timed[0], timed[0].kernel.id, 3, 2)
+
+
+def _versus(other: Rung, name: str, rank: int, digits: int) -> Filled:
+    def read(row: CaseRow) -> Cell:
+        time, base = FIGURES["median_us"].value(row.subject), other.speed
+        if base is None or time is None:
+            return Cell("–")
+        factor = base.median_us / time
+        return Cell(f"{numbers.significant(factor, digits if factor >= 1 else 2)}×", factor)
+
+    return Column(name, True, rank, f"How many times as fast as {name}."), read
+
+
+def _limiter(row: CaseRow) -> Cell:
+    found = row.rung.limiter if row.shown else None
+    if found is None:
+        return Cell("–")
+    share = found.share_pct
+    return Cell(found.word if share is None else f"{found.name} {numbers.percent(share, 2)}")
+
+
+def _cell(figure: Figure, row: CaseRow, write: Callable[[float], str]) -> Cell:
+    value = figure.value(row.subject)
+    return Cell("–") if value is None else Cell(write(value), value)
+
+
+def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:
+    """The unit of rates: one for all tables of a kind."""
+    flops = group.rate_is_flops
+    rates = [rate(rung.speed, flops) for ladder in ladders for rung in ladder.rungs if rung.speed]
+    units: numbers.Units = numbers.COMPUTE_UNITS if flops else ((1.0, "GB/s"),)
+    return numbers.unit_for(max(rates, default=1.0), units)
+
+
+def _name(ladder: SizeLadder, row: CaseRow) -> str:
+    """The kernel that ran; of several blocks or parameters which."""
+    if row.rung.is_reference:
+        return ladder.reference_name
+    return f"{row.case.ran} {shape_of(row.rung, row.case)}".rstrip()
+
+
+def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) -> Iterator[Sentence]:
+    """What has no figure, counted; with its reason where it is wrong, was named, or nothing has any."""
+    cases = [case for ladder in ladders for rung in ladder.rungs for case in rung.cases]
+    usable = [case for case in cases if status_of(run, case).usable]
+    told, counts = [], defaultdict[str, list[str]](list)
+    for case in cases:
+        is_wrong = case.outcome != "skipped" and not case.over_limit
+        if status_of(run, case).usable or case.kernel in named or is_wrong or not usable:
+            told.append(case)
+        else:
+            counts[_ending(case)].append(f"{case.kernel} {case.problem.label}")
+    parts = []
+    for how, names in counts.items():
+        few = how != "not applicable" and len(names) <= _MOST_NAMED
+        parts.append(f"{len(names)} {how}" + (f" ({', '.join(names)})" if few else ""))
+    found = reasons(run, told, _MOST_NAMED)
+    noisy, more = sum(map(is_noisy, usable)), len(found) - _MOST_REASONS
+    parts += [f"{noisy} noisy (~)"] if noisy else []
+    parts += [f"{more} more reasons"] if more > 0 else []
+    if parts:
+        yield Sentence(", ".join(parts), tone="muted")
+    yield from found[:_MOST_REASONS]
+
+
+def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sentence]:
+    """Why cases have no figures, and what stands beside those of others: each once, with all of whom."""
+    told: dict[tuple[str, Mark, Tone], dict[str, dict[str, None]]] = {}
+    for case in cases:
+        status = status_of(run, case)
+        texts: list[tuple[str, Mark, Tone]] = [(f": {text}", CAUTION, "warning") for text in case.remarks]
+        if not status.usable:
+            why = case.reason or "no reason was recorded"
+            texts.append((f" {status.word}: {why}", status.mark, status.tone))
+        for text in texts:
+            told.setdefault(text, {}).setdefault(case.kernel, {})[case.problem.label] = None
+    found = []
+    for (said, mark, tone), who in told.items():
+        names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
+        found.append(Sentence(f"{listed(names, most)}{said}", mark, tone))
+    return found
+
+
+def _ending(case: Measurement) -> str:
+    if case.outcome == "skipped":
+        if case.is_reference:
+            return "reference not available"
+        return _NOT_RUN.get(case.timing_reason or "", "not applicable")
+    if not case.over_limit:
+        return case.outcome
+    return f"exceeding the {exceeded_limit(case)}"
+
 
 #: Said below the tables in any case, with each row's reason.
 _SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}

@@ -9,17 +9,17 @@ from gpuprof.analysis.groups import Group
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.status import Mark, status_of
-from gpuprof.analysis.tuned import (
+from gpuprof.comparison.tuned import (
     BLOCK,
     TunedRow,
     TunedSize,
     answer_sentence,
     space_sentence,
+    swept,
     tie_sentence,
     tuned_sizes,
     typed,
 )
-from gpuprof.comparison.sweeps import swept
 from gpuprof.report.document import (
     CAUTION,
     Cell,

@@ -1,20 +1,295 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a search that one device takes: its sizes, timed there or counted for it."""
+"""The part of a search that one device takes: its sizes, timed there or counted for it.
 
+At each size it knows the candidates, what is known of each, and what is asked of them next. What a point may
+take is guessed, and the guess corrected by the points that are known, linearly in what is known of a point
+before it runs: its values, its launch, and what the compiler made of it. A. E. Hoerl and R. W. Kennard,
+"Ridge regression: biased estimation for nonorthogonal problems" (Technometrics 12, 1970).
+"""
+
+import math
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.bounds.parts import WARP_LANES
+from gpuprof.comparison.tuned import basis_of, tied, value_of
+from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import OnCase
 from gpuprof.measure.session import run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
-from gpuprof.results import Measurement
+from gpuprof.problems.problem import Problem
+from gpuprof.results import By, Measurement, Tuned
 from gpuprof.statistics import with_round
-from gpuprof.tuning.search_plan import Plan
-from gpuprof.tuning.size_search import SizeSearch
-from gpuprof.tuning.space import Point, point_of_case
+from gpuprof.tuning.space import BuiltPoint, Candidate, Plan, Point, SearchSpace, point_of_case, rule_out
+
+Vector = NDArray[np.float64]
+
+#: Values of a parameter that span this factor are told apart by their logarithm.
+_WIDE = 3.0
+#: Penalty of the regression for each feature.
+_RIDGE = 0.1
+
+
+def corrected(features: Vector, guesses: Vector, times_us: Sequence[float | None]) -> Vector:
+    """Logarithms of what every point takes: of a known one its own, of the others the corrected guess.
+
+    Guesses are logarithms up to a constant, all alike where nothing is known; an unknown time is None.
+    """
+    known = np.flatnonzero([bool(us) for us in times_us])
+    if not len(known):
+        return guesses
+    values = np.log([us for us in times_us if us])
+    off, some = values - guesses[known], features[known]
+    middle = some.mean(axis=0)
+    some = some - middle
+    penalty = _RIDGE * features.shape[1] * np.eye(features.shape[1])
+    slopes = np.linalg.solve(some.T @ some + penalty, some.T @ (off - off.mean()))
+    found: Vector = guesses + off.mean() + (features - middle) @ slopes
+    found[known] = values
+    return found
+
+
+def features_of(points: Sequence[BuiltPoint], device: Device) -> Vector:
+    """A row of numbers for each point of a search; columns have mean 0 and deviation 1."""
+    names = dict.fromkeys(name for one in points for name, _ in one.candidate.point.params)
+    columns = [_column(points, name) for name in names]
+    kernels = list(dict.fromkeys(one.candidate.point.kernel for one in points))
+    columns += [[float(one.candidate.point.kernel == kernel) for one in points] for kernel in kernels]
+    columns += map(list, zip(*(_of_launch(one, device) for one in points), strict=True))
+    rows = np.array(columns, dtype=np.float64).T.reshape(len(points), -1)
+    # Columns in which all points are alike tell nothing.
+    rows = rows[:, np.ptp(rows, axis=0) > 0] if len(points) else rows
+    found: Vector = (rows - rows.mean(axis=0)) / rows.std(axis=0) if rows.size else rows
+    return found
+
+
+def _column(points: Sequence[BuiltPoint], name: str) -> list[float]:
+    values = [dict(one.candidate.point.params).get(name) for one in points]
+    had = [value for value in values if value is not None]
+    wide = min(had) > 0 and max(had) >= _WIDE * min(had)
+    return [0.0 if value is None else math.log2(value) if wide else float(value) for value in values]
+
+
+def _of_launch(one: BuiltPoint, device: Device) -> tuple[float, ...]:
+    launch, case = one.candidate.configured.largest, one.measurement
+    resources, occupancy = case.resources, case.occupancy
+    assert resources is not None
+    assert occupancy is not None
+    threads, blocks = math.prod(launch.block), math.prod(launch.grid)
+    resident = max(1, occupancy.blocks_per_sm)
+    return (
+        *(math.log2(extent) for extent in launch.block),
+        math.log2(threads),
+        math.log2(blocks),
+        resources.registers_per_thread / 32,
+        math.log2(1 + resources.shared_bytes / 1024),
+        math.log2(1 + (resources.spill_bytes or 0)),
+        math.log2(resident),
+        math.log2(resident * math.ceil(threads / WARP_LANES)),
+        _unevenness(blocks, device.sm_count),
+        _unevenness(blocks, device.sm_count * resident),
+    )
+
+
+def _unevenness(blocks: int, slots: int) -> float:
+    """Logarithm of what the busiest slot has to do over the mean."""
+    return math.log(math.ceil(blocks / slots) * slots / blocks)
+
+
+#: Spilled bytes of a thread, stores and loads, from which a point is not worth a launch.
+MOST_SPILL_BYTES = 128
+_SPILLS = f"It spills more than {MOST_SPILL_BYTES} bytes of registers per thread."
+_COOPERATIVE = "Its blocks wait for each other, and the device cannot hold all of them at once."
+#: Points that the model ranks and a results file keeps.
+_MOST_RANKED = 200
+#: Of points within this share of the best, so many are measured at length, and so many in rounds.
+_NEAR, _SURVIVORS = 0.12, 6
+CLOSE, _FINALISTS = 0.04, 4
+#: Points that may turn out wrong, for each one that may be timed.
+_PATIENCE = 2
+
+
+class SizeSearch:
+    """One size of a search; the seed orders its candidates."""
+
+    def __init__(
+        self, space: SearchSpace, problem: Problem, device: Device, seed: int, *, timed: bool, number: int = 0
+    ) -> None:
+        self.problem = problem
+        self._device = device
+        self._seed = seed
+        self._timed = timed
+        self._number = number
+        self._combinations = space.count
+        self._defaults = [axes.default for axes in space.axes]
+        found, self._ruled_out = space.allowed(problem, device)
+        found = [replace(one, case=replace(one.case, device=number)) for one in found]
+        self.candidates: list[Candidate] = self._in_order(found)
+        self._built: dict[Point, BuiltPoint] = {}
+        self._uncompiled = 0
+        self._points: list[Point] = []
+        self._features = self._guesses = np.zeros(0)
+        #: What came of each point that was begun.
+        self.measured: dict[Point, Measurement] = {}
+
+    def _in_order(self, found: list[Candidate]) -> list[Candidate]:
+        """The defaults first, the others in an order that favours nothing: time may not suffice for all."""
+        defaults = [one for one in found if one.point in self._defaults]
+        others = [one for one in found if one.point not in self._defaults]
+        random.Random(self._seed).shuffle(others)
+        return defaults + others
+
+    def built(self, candidate: Candidate, measurement: Measurement) -> None:
+        """Take what the compiler made of a candidate; it is ruled out where it cannot run, or spills much."""
+        resources, occupancy = measurement.resources, measurement.occupancy
+        if resources is None:
+            rule_out(self._ruled_out, measurement.reason or "It could not be compiled.")
+        elif occupancy is None:
+            # Without what is true of one point only.
+            text, words = measurement.occupancy_reason or "", ("shared memory", "registers", "threads")
+            lacking = next((word for word in words if word in text.lower()), "room")
+            rule_out(self._ruled_out, f"No block fits on an SM: too little {lacking}.")
+        elif (largest := candidate.configured.largest).cooperative and (
+            math.prod(largest.grid) > occupancy.blocks_per_sm * self._device.sm_count
+        ):
+            rule_out(self._ruled_out, _COOPERATIVE)
+        elif (resources.spill_bytes or 0) > MOST_SPILL_BYTES and candidate.point not in self._defaults:
+            rule_out(self._ruled_out, _SPILLS)
+        else:
+            self._built[candidate.point] = BuiltPoint(candidate, measurement)
+
+    def begin(self, uncompiled: int) -> None:
+        """All was compiled but for so many candidates, for want of time: the search can begin."""
+        self._uncompiled = uncompiled
+        # In the order of the candidates: compilers on several cores end in any order.
+        self._points = [one.point for one in self.candidates if one.point in self._built]
+        self.rank()
+
+    def rank(self) -> None:
+        """Guess what each point takes: as modelled, carried on to the points that were not counted."""
+        built = [self._built[point] for point in self._points]
+        self._features = features_of(built, self._device)
+        cases = [one.measurement for one in built]
+        by = basis_of(cases)
+        guesses = [_guess(case, by) for case in cases]
+        self._guesses = corrected(self._features, np.zeros(len(built)), guesses)
+
+    def to_count(self, most: int) -> list[BuiltPoint]:
+        """The points to count first: the order of the candidates favours none."""
+        return [self._built[point] for point in self._points[:most]]
+
+    def rest_to_count(self) -> list[BuiltPoint]:
+        """All points that were not counted, those first that are thought to be fastest."""
+        return [one for point in self._ranked() if not (one := self._built[point]).measurement.bound_by]
+
+    def counted(self, point: Point, measurement: Measurement) -> None:
+        """Take a point's bounds and model; a point that could not be counted is ranked without."""
+        self._built[point] = BuiltPoint(self._built[point].candidate, measurement)
+
+    def _expected(self) -> Vector:
+        """What each point takes in microseconds, as far as is known."""
+        by = self._by
+        known = {point: value_of(case, by) for point, case in self.measured.items()}
+        times = [known.get(point) for point in self._points]
+        found: Vector = np.exp(corrected(self._features, self._guesses, times))
+        return found
+
+    def _ranked(self) -> list[Point]:
+        """All points, the fastest first; of equals the first among the candidates."""
+        return [self._points[index] for index in np.argsort(self._expected(), kind="stable")]
+
+    def next_cases(self, budget: int, batch: int) -> list[Case]:
+        """The cases to measure next, none where the search at this size is done; `budget` may end well."""
+        by = self._by
+        used = sum(1 for case in self.measured.values() if value_of(case, by) is not None)
+        count = min(batch, budget - used, _PATIENCE * budget - len(self.measured))
+        own = [point for point in self._defaults if point in self._built]
+        order = dict.fromkeys((*own, *self._ranked())) if count > 0 else ()
+        return [self.case_of(point) for point in order if point not in self.measured][: max(0, count)]
+
+    def case_of(self, point: Point) -> Case:
+        return self._built[point].candidate.case
+
+    def tell(self, point: Point, measurement: Measurement) -> None:
+        """Take what came of a point; its modelled time stands beside a measured one."""
+        counted = self._built[point].measurement
+        if measurement.model is None and measurement.outcome == "ok" and counted.model is not None:
+            measurement = replace(measurement, model=counted.model, model_reason=None)
+        self.measured[point] = measurement
+
+    def recall(self, point: Point, measurement: Measurement) -> bool:
+        """Take what an earlier part of the search measured; False for a point that is not searched now."""
+        if point in self._built:
+            self.tell(point, measurement)
+        return point in self._built
+
+    def survivors(self) -> list[Point]:
+        """Points near the best, to be measured at length."""
+        return self._nearest(_NEAR, _SURVIVORS)
+
+    def finalists(self) -> list[Point]:
+        """Points so close to the best that rounds must tell; none where one is in front alone."""
+        found = self._nearest(CLOSE, _FINALISTS)
+        return found if len(found) > 1 else []
+
+    def _nearest(self, share: float, most: int) -> list[Point]:
+        by = self._by
+        values = {point: value for point, case in self._known().items() if (value := value_of(case, by))}
+        order = sorted(values, key=lambda point: values[point])
+        return [point for point in order if values[point] <= values[order[0]] * (1 + share)][:most]
+
+    @property
+    def _by(self) -> By:
+        return "time" if self._timed else basis_of(self.measured.values())
+
+    def cases(self) -> list[Measurement]:
+        """What was measured: the best first, those without a figure last."""
+        by = self._by
+        return sorted(self._known().values(), key=lambda case: value_of(case, by) or float("inf"))
+
+    def _known(self) -> dict[Point, Measurement]:
+        """What was measured, in the order of the candidates: several cards and cores end in any order."""
+        order = (one.point for one in self.candidates)
+        return {point: self.measured[point] for point in order if point in self.measured}
+
+    def record(self) -> Tuned:
+        expected = dict(zip(self._points, self._expected().tolist(), strict=True))
+        by, judged = self._by, self._known()
+        if by == "time":
+            finalists = self.finalists() or self._nearest(0.0, 1)
+            judged = {point: self.measured[point] for point in finalists}
+        return Tuned(
+            problem=self.problem.record(),
+            combinations=self._combinations,
+            ruled_out=dict(self._ruled_out.most_common()),
+            uncompiled=self._uncompiled,
+            by=by,
+            evaluated=len(self.measured),
+            ties=tuple(point.record(expected.get(point)) for point in tied(judged, by)),
+            ranked=tuple(
+                point.record(expected[point] if self.measured else None)
+                for point in self._ranked()[:_MOST_RANKED]
+            ),
+            device=self._number,
+        )
+
+
+def _guess(case: Measurement, by: By) -> float | None:
+    """What a point may take, to be compared with others and not with a clock; None if that is not known.
+
+    A part at its limit makes many modelled times alike: what the other parts have to do tells them apart.
+    """
+    us = value_of(case, by)
+    others = sorted(bound.least_us for bound in case.bounds.values())[:-1]
+    return math.hypot(us, *others) if us is not None else None
+
 
 #: Points in the first batch and in each that follows.
 FIRST_BATCH, BATCH = 8, 1

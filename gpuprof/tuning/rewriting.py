@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuprof.analysis.tuned import value_of
+from gpuprof.comparison.tuned import value_of
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, header_span
 from gpuprof.kernels.kernel import Kernel

@@ -20,8 +20,7 @@ from gpuprof.measure.side_by_side import Cards
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.search_plan import Plan, Watcher
-from gpuprof.tuning.space import BuiltPoint, point_of
+from gpuprof.tuning.space import BuiltPoint, Plan, Watcher, point_of
 from gpuprof.tuning.worker_pool import WorkerPool
 
 #: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.

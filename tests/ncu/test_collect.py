@@ -17,10 +17,9 @@ from gpuprof.measure.case import Case
 from gpuprof.ncu import collecting as module
 from gpuprof.ncu import invocation
 from gpuprof.ncu.collecting import Collector
-from gpuprof.ncu.diagnosis import NcuError, diagnose
-from gpuprof.ncu.find import Ncu, find_ncu, run_to_end
 from gpuprof.ncu.invocation import Ended, NcuOptions, ncu_command
 from gpuprof.ncu.journal import JournalEvent as Event
+from gpuprof.ncu.tool import Ncu, NcuError, diagnose, find_ncu, run_to_end
 
 pytestmark = pytest.mark.deep
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from ncu_support import FIXTURES, table
 
 from gpuprof.counters import COUNTERS, OPCODES
-from gpuprof.ncu.diagnosis import NcuReadError
-from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.metrics import CopyMetrics, copies_in
 from gpuprof.ncu.outcome import profile_of, without_profile
 from gpuprof.ncu.read import MetricCell, parse_raw_csv, raw_csv
+from gpuprof.ncu.tool import Ncu, NcuReadError
 
 LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
 

@@ -8,10 +8,10 @@ import io
 import pytest
 from ncu_support import FIXTURES
 
-from gpuprof.ncu.diagnosis import NcuReadError
 from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import profile_of
 from gpuprof.ncu.read import parse_raw_csv
+from gpuprof.ncu.tool import NcuReadError
 
 GEMM = (FIXTURES / "recorded_gemm_4096.csv").read_text()
 TRANSPOSE = (FIXTURES / "recorded_transpose_2048.csv").read_text()

@@ -11,6 +11,7 @@ from test_merge import case, run_of
 
 from gpuprof.counters import COUNTERS, OF_NCU
 from gpuprof.errors import InputError
+from gpuprof.ncu.collecting import settle
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.invocation import Ended
 from gpuprof.ncu.journal import JournalEvent as Event
@@ -18,7 +19,6 @@ from gpuprof.ncu.journal import Launched, attempts
 from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import combined, profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
-from gpuprof.ncu.settling import settle
 from gpuprof.results import LaunchRecord, Resources
 
 LARGE, SMALL = ("sums", (128, 1, 1), (256, 1, 1)), ("total", (128, 1, 1), (1, 1, 1))

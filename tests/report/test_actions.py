@@ -9,10 +9,9 @@ import pytest
 from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bounded, run
 
 from gpuprof.analysis.actions import Action, actions_of
-from gpuprof.analysis.kinds import is_reference
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import is_reference, status_of
 from gpuprof.bounds.parts import PARTS
 from gpuprof.reading import read_run
 from gpuprof.results import Model, Occupancy, Resources

@@ -21,8 +21,8 @@ from synthetic_runs import (
     timing,
 )
 
-from gpuprof.analysis.banners import banners
 from gpuprof.analysis.status import Banner
+from gpuprof.comparison.cautions import cautions
 from gpuprof.results import ClockState, Measurement, Run, TimingPair, Verification
 
 LARGE = Gemm(4096, 4096, 4096)
@@ -180,7 +180,7 @@ LIBRARY = run(
     ],
 )
 def test_who_is_named_and_why(found: Run, code: str, level: str, told: tuple[str, ...]) -> None:
-    (banner,) = [banner for banner in banners(found) if banner.code == code]
+    (banner,) = [banner for banner in cautions(found) if banner.code == code]
     assert banner.level == level
     assert not [part for part in told if part not in _text(banner)]
 
@@ -206,7 +206,7 @@ HOST = replace(reference_case("numpy", LARGE, 9e5), clocks_reason=None)
     ],
 )
 def test_who_is_left_alone(found: Run) -> None:
-    assert banners(found) == ()
+    assert cautions(found) == ()
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_who_is_left_alone(found: Run) -> None:
     ],
 )
 def test_each_situation_raises_its_own(name: str, expected: set[str]) -> None:
-    assert {banner.code for banner in banners(RUNS[name]())} == expected
+    assert {banner.code for banner in cautions(RUNS[name]())} == expected
 
 
 def test_gravest_come_first() -> None:
     stopped = replace(of(wrong("a"), complete=False), backend="none")
-    assert [banner.code for banner in banners(stopped)] == ["incorrect", "incomplete", "compiled"]
+    assert [banner.code for banner in cautions(stopped)] == ["incorrect", "incomplete", "compiled"]

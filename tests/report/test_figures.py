@@ -22,13 +22,11 @@ from synthetic_runs import (
 
 from gpuprof.analysis.changes import changes
 from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import FIGURES, headline_rate
+from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
 from gpuprof.analysis.groups import groups
-from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import status_of, waves
 from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
 from gpuprof.report.source import LineCounts

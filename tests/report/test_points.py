@@ -8,7 +8,7 @@ import pytest
 from synthetic_runs import Gemm, compiled_run, counters, gemm_case, record, run, sim_run
 
 from gpuprof.analysis.groups import groups
-from gpuprof.comparison.sweeps import swept
+from gpuprof.comparison.tuned import swept
 from gpuprof.report.document import Section, Sentence
 from gpuprof.report.tuned_text import sweep_content
 from gpuprof.results import Bound, Measurement, Model, Run

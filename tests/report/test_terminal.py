@@ -12,12 +12,11 @@ import pytest
 from rich.cells import cell_len
 from synthetic_runs import RUNS, gemm_run, sim_run
 
-from gpuprof.analysis.banners import banners
 from gpuprof.analysis.status import status_of
+from gpuprof.comparison.cautions import cautions
 from gpuprof.reading import read_run
-from gpuprof.report.answer_text import answer_document
 from gpuprof.report.document import Document
-from gpuprof.report.run_text import run_report, show_run
+from gpuprof.report.run_text import answer_document, run_report, show_run
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
 
@@ -46,7 +45,7 @@ def answer(run: Run, width: int = 80, **said: object) -> str:
 def test_every_case_has_its_outcome_and_every_caution_its_title(name: str, width: int) -> None:
     run, text = RUNS[name](), " ".join(table(RUNS[name](), width).split())
     said_by_rows = {"incorrect", "failed", "over_limit"}
-    for caution in banners(run):
+    for caution in cautions(run):
         assert caution.code in said_by_rows or caution.title in text
     for case in run.cases:
         assert case.kernel[: width // 8] in text

@@ -15,7 +15,7 @@ from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Bound, Model
-from gpuprof.tuning.size_search import _COOPERATIVE, SizeSearch, corrected, features_of
+from gpuprof.tuning.card_search import _COOPERATIVE, SizeSearch, corrected, features_of
 from gpuprof.tuning.space import Wanted, make_space
 
 

@@ -23,8 +23,17 @@ from gpuprof.measure.request import Selection, make_request
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
-from gpuprof.tuning.search_plan import Budget, Plan, Watcher, find_earlier, read_budget
-from gpuprof.tuning.space import Point, Wanted, make_space, point_of_case
+from gpuprof.tuning.space import (
+    Budget,
+    Plan,
+    Point,
+    Wanted,
+    Watcher,
+    find_earlier,
+    make_space,
+    point_of_case,
+    read_budget,
+)
 from gpuprof.tuning.tuner import Tuner
 
 pytestmark = pytest.mark.deep

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuprof.analysis.tuned import TunedRow, TunedSize, answer_sentence, space_sentence
+from gpuprof.comparison.tuned import TunedRow, TunedSize, answer_sentence, space_sentence
 from gpuprof.results import Model, ProblemRecord, Tuned
 
 PROBLEM = ProblemRecord("scale", {"n": 4096}, "f32", {}, {}, 1, 1)

@@ -20,9 +20,9 @@ from gpuprof import page_data
 from gpuprof.analysis.counts import MOST_FOREIGN
 from gpuprof.errors import InputError, ResultsError
 from gpuprof.executor.program.ptx import parse as parse_ptx
-from gpuprof.ncu.diagnosis import diagnose_launch
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.read import ProfiledLaunch
+from gpuprof.ncu.tool import diagnose_launch
 from gpuprof.reading import parse_run, read_run
 from gpuprof.report import html
 from gpuprof.report.html import render_html

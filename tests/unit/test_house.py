@@ -80,7 +80,9 @@ FEWER: dict[str, set[str]] = {
     "executor": {"errors", "copy_engine", "texture_units", "ptx_directives"},
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
-    "comparison": {*("text", "errors", "schema", "devices", "results", "bounds", "statistics", "analysis")},
+    "comparison": {
+        *("text", "errors", "counters", "schema", "devices", "results", "bounds", "statistics", "analysis")
+    },
     "report": {"text", "schema", "page_data", "devices", "results", "analysis", "comparison"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
