@@ -119,7 +119,7 @@ class Copies:
     factors: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """Machine code and the anchors of its blocks.
 
@@ -136,7 +136,7 @@ class Link:
     loops: Mapping[int, Loop]
     twins: Mapping[int, int]
 
-    @property
+    @cached_property
     def merged_atomics(self) -> frozenset[int]:
         """Lines of the PTX text whose atomic operation one lane does for all of its warp."""
         return merged_atomics(self.code)

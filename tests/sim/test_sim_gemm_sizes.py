@@ -22,7 +22,6 @@ CASES = [
     ("streamk_fit", (130, 132, 68), {}),
     ("streamk_fit", (130, 132, 68), {"SCALE_FIRST": 0, "ROWS": 64}),
     ("streamk_fit", (261, 60, 100), {}),
-    ("packed", (65, 67, 69), {}),
     ("packed", (1, 1, 1), {}),
     ("realigned", (4, 5, 7), {}),
     ("realigned", (129, 66, 50), {}),
