@@ -22,6 +22,7 @@ from gpuprof.backends.sim.backend import SimBackend  # noqa: E402
 from gpuprof.devices.cards import load_card  # noqa: E402
 from gpuprof.errors import CaseFailure  # noqa: E402
 from gpuprof.measure.execute import Compiler, measure_case  # noqa: E402
+from gpuprof.options import RunOptions  # noqa: E402
 
 PUBLIC = ROOT / "tests" / "executor" / "public_style" / "answers-h200.json.xz"
 __all__ = ["Compared", "Row", "executed_public", "executed_shipped", "reason_of"]
@@ -90,7 +91,7 @@ def executed_shipped(one: Shipped, counted: Mapping[str, Any]) -> Row:
 
 
 def _measured(one: Shipped, *, whole: bool):
-    backend = SimBackend(load_card("h200"), seed=0, blocks=0 if whole else None)
+    backend = SimBackend(load_card("h200"), RunOptions(sim_blocks=0 if whole else None))
     measurement, _ = measure_case(one.case, backend, Compiler(backend.compile_arch))
     return measurement
 

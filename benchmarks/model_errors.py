@@ -97,7 +97,7 @@ def count(folder: Path, jobs: int) -> None:
                 print(said, flush=True)
 
 
-_backend = SimBackend(load_card("h200"), seed=0)
+_backend = SimBackend(load_card("h200"))
 
 
 def _count(folder: Path, number: int) -> str:

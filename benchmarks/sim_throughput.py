@@ -101,7 +101,7 @@ def _commands() -> dict[str, dict[str, float]]:
 
 
 def _rungs() -> list[dict[str, Any]]:
-    backend = SimBackend(load_card(CARD), seed=0)
+    backend = SimBackend(load_card(CARD))
     compiler = Compiler(backend.compile_arch)
     found = []
     for name, sizes in SIZES.items():

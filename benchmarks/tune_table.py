@@ -23,7 +23,7 @@ from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.measure.case import unmeasured
 from gpuprof.measure.process import WorkerProcess
-from gpuprof.measure.protocol import Open, OpenExecutor
+from gpuprof.measure.protocol import Open
 from gpuprof.measure.request import Selection
 from gpuprof.measure.session import run_cases
 from gpuprof.problems.problem import Problem
@@ -193,7 +193,7 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
     # Time may not suffice for all, and whatever drifts meanwhile has nothing to do with their values.
     random.Random(0).shuffle(candidates)
     built: dict[int, BuiltPoint] = {}
-    with WorkerPool(OpenExecutor(device, 0), how.workers) as pool:
+    with WorkerPool(device, Open(), how.workers) as pool:
 
         def done(index: int, measurement: Measurement) -> None:
             if measurement.resources is not None and measurement.occupancy is not None:
@@ -234,7 +234,7 @@ def count_rest(table: Table, rest: Sequence[BuiltPoint], count_s: float, workers
         workers: As of `Recording`.
     """
     counted = {point_key(point): point for point in table.points}
-    with WorkerPool(OpenExecutor(table.device, 0), workers) as pool:
+    with WorkerPool(table.device, Open(), workers) as pool:
         pool.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
         for point, found in _counted(pool, rest, count_s).items():
             counted[_key_of(point)].update(found)

@@ -27,7 +27,7 @@ from gpuprof.comparison.fleet import FleetDocument
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shipped import shipped_names
-from gpuprof.measure.options import GROUPS, keywords_of
+from gpuprof.options import GROUPS, keywords_of
 from gpuprof.report.run_text import show_run
 from gpuprof.results import Run
 from gpuprof.schema import json_schema

@@ -18,7 +18,7 @@ from gpuprof.commands.command_line import Parameter, command_of, measuring_comma
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
-from gpuprof.measure.options import OUTPUT, Given
+from gpuprof.options import OUTPUT, Given
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder

@@ -15,6 +15,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.options import RunOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Measurement
@@ -78,7 +79,7 @@ def executor(
     """
     known = load_card(card)
     device = replace(known, sm_count=sms or known.sm_count)
-    backend = SimBackend(device, seed, blocks, models=linked)
+    backend = SimBackend(device, RunOptions(seed=seed, sim_blocks=blocks), models=linked)
     if not linked:
         backend._links = _Unread()
     return backend, Compiler(backend.compile_arch)

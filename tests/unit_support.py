@@ -25,9 +25,9 @@ from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
-from gpuprof.measure.options import SelectOptions
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
+from gpuprof.options import SelectOptions
 from gpuprof.results import (
     SCHEMA_VERSION,
     Counter,

@@ -16,8 +16,8 @@ from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Built, Kernel, Launch
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request, make_request
+from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.asking import version_of
 from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code

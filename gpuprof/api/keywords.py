@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypedDict, TypeVar
 
 from gpuprof.errors import did_you_mean
-from gpuprof.measure.options import keywords_of
+from gpuprof.options import keywords_of
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Tolerance

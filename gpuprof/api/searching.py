@@ -28,7 +28,7 @@ from gpuprof.comparison.tuned import (
     value_of,
 )
 from gpuprof.errors import InputError, in_sentences
-from gpuprof.measure.options import SelectOptions, run_options
+from gpuprof.options import SelectOptions, run_options
 from gpuprof.results import Measurement, Model
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile

@@ -16,8 +16,8 @@ from gpuprof.errors import InputError, asked
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
 from gpuprof.machine import usable_cores
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request, Selection, make_request
+from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.asking import FunctionCode, version_of
 from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, compile_calls

@@ -10,6 +10,7 @@ from contextlib import suppress
 from gpuprof.backends.base import Backend, CompileOnlyBackend
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, InputError, did_you_mean
+from gpuprof.options import RunOptions
 from gpuprof.statistics import SamplingBudget
 
 #: Architecture that stands in where there is no GPU and none is named.
@@ -55,41 +56,35 @@ def _all_gpus() -> tuple[str, ...]:
     return tuple(map(str, range(count)))
 
 
-def open_backend(
-    selector: str,
-    arch: str | None,
-    seed: int,
-    budget: SamplingBudget,
-    sim_blocks: int | None,
-    libraries: tuple[str, ...] = (),
-) -> tuple[Backend, str | None]:
+def open_backend(options: RunOptions, libraries: tuple[str, ...] = ()) -> tuple[Backend, str | None]:
     """Open a backend: `auto`, a GPU's number, `sim` or `sim:CARD`, or `none` to compile only.
 
     Returns:
         The backend, and one sentence on why it is not the obvious one; None when it is.
     """
+    selector, arch = options.device, options.arch
     if re.fullmatch("[0-9]{1,3}", selector):
         if arch:
             raise InputError(
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."
             )
-        return _open_gpu(int(selector), seed, budget, libraries), None
+        return _open_gpu(int(selector), options, libraries), None
     kind, _, card = selector.partition(":")
     if kind == "none":
         device = _card(card, arch)
         backend = CompileOnlyBackend(device, "only compilation was asked for")
         return backend, f"Nothing ran: only compilation for {device.arch} was asked for."
     if kind == "sim":
-        return _open_sim(_card(card, arch), seed, sim_blocks), None
+        return open_executor(_card(card, arch), options), None
     if selector != "auto":
         raise InputError(f"--device {selector} is not a device.", fix=_instead_of(selector))
     if arch:
-        return _open_sim(_card("", arch), seed, sim_blocks), None
+        return open_executor(_card("", arch), options), None
     try:
-        return _open_gpu(0, seed, budget, libraries), None
+        return _open_gpu(0, options, libraries), None
     except BackendUnavailable as error:
         device = _card("", None)
-        return _open_sim(device, seed, sim_blocks), error.what
+        return open_executor(device, options), error.what
 
 
 def _instead_of(selector: str) -> str:
@@ -126,13 +121,15 @@ def _card(name: str, arch: str | None) -> Device:
     return load_card(name) if name else device_for_arch(arch or _DEFAULT_ARCH)
 
 
-def _open_gpu(ordinal: int, seed: int, budget: SamplingBudget, libraries: tuple[str, ...]) -> Backend:
+def _open_gpu(ordinal: int, options: RunOptions, libraries: tuple[str, ...]) -> Backend:
     from gpuprof.backends.gpu.backend import GpuBackend
 
-    return GpuBackend(ordinal, seed, budget, libraries)
+    budget = SamplingBudget(seconds=options.seconds_per_case)
+    return GpuBackend(ordinal, options.seed, budget, libraries)
 
 
-def _open_sim(device: Device, seed: int, blocks: int | None) -> Backend:
+def open_executor(device: Device, options: RunOptions) -> Backend:
+    """The executor, standing for a device."""
     from gpuprof.backends.sim.backend import SimBackend
 
-    return SimBackend(device, seed, blocks)
+    return SimBackend(device, options)

@@ -15,7 +15,7 @@ import typer
 from gpuprof.commands.gating import read_gates
 from gpuprof.commands.settings import settings_as_arguments
 from gpuprof.errors import InputError
-from gpuprof.measure.options import (
+from gpuprof.options import (
     SELECT,
     CounterOptions,
     GateOptions,

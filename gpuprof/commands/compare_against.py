@@ -25,10 +25,10 @@ from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import Given, SelectOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import Keep, Progress, measure_in_turns
+from gpuprof.options import Given, SelectOptions
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 

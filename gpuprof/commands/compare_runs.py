@@ -13,7 +13,7 @@ from gpuprof import __version__
 from gpuprof.commands.gating import read_gates, status_of_comparisons
 from gpuprof.commands.output import Outputs
 from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
-from gpuprof.measure.options import GateOptions, Given, only_measuring
+from gpuprof.options import GateOptions, Given, only_measuring
 from gpuprof.results import Run, Tool
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from gpuprof import signals
 from gpuprof.console import hand_over, say, tell
 from gpuprof.errors import PATH_ERRORS, InputError, OutputError, reason
 from gpuprof.files import RESULTS_NAME, check_writable, replace_text, same_file
-from gpuprof.measure.options import OutputOptions
+from gpuprof.options import OutputOptions
 from gpuprof.results import Run, dumps
 from gpuprof.store import write_run
 

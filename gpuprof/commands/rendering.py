@@ -23,7 +23,7 @@ from gpuprof.commands.output import (
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct
-from gpuprof.measure.options import Given
+from gpuprof.options import Given
 from gpuprof.reading import read_run, results_file
 
 

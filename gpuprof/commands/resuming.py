@@ -10,9 +10,9 @@ from gpuprof.analysis.numbers import plural
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.files import RESULTS_NAME
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request
 from gpuprof.measure.resume import check_same_request, continued
+from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile, is_being_written

@@ -25,7 +25,7 @@ from typer.core import TyperCommand
 from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
 from gpuprof.files import NotOwn, read_input
-from gpuprof.measure.options import GROUPS, only_measuring
+from gpuprof.options import GROUPS, only_measuring
 from gpuprof.text import KERNEL_ENDINGS
 
 FILE_NAME = "pyproject.toml"

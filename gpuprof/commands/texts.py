@@ -9,9 +9,9 @@ from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, parse_preprocessing
-from gpuprof.measure.options import REFERENCES, SelectOptions
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.operation import Operation, ReferenceDeclaration
+from gpuprof.options import REFERENCES, SelectOptions
 from gpuprof.problems.sizes import is_size, parse_sizes, split_list
 from gpuprof.text import Extent
 

@@ -28,8 +28,8 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
-from gpuprof.measure.options import Given, OutputOptions, SelectOptions
 from gpuprof.operation import Operation
+from gpuprof.options import Given, OutputOptions, SelectOptions
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, listed

@@ -22,7 +22,7 @@ from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
-from gpuprof.measure.protocol import Count, Found, Open, Opened, OpenExecutor
+from gpuprof.measure.protocol import Count, Found, Open, Opened
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
@@ -59,14 +59,13 @@ class Counting:
         cards: int = 1,
         expected: Sequence[Case] = (),
     ) -> None:
-        self._request = OpenExecutor(
-            opened.device, open_request.seed, open_request.given_arrays, open_request.sim_blocks
-        )
+        self._device = opened.device
+        request = replace(open_request, executes=opened.device)
         self._on_counted = on_counted
         self._seconds = seconds
         self._jobs: dict[Hashable, _Job] = {}
         self._open = 0  # cases that were measured and are not counted yet
-        seats = [ExecutorProcess(self._request) for _ in range(processes(expected, cards))]
+        seats = [ExecutorProcess(request) for _ in range(processes(expected, cards))]
         self._pool = Pool(seats, ahead=True)
         self.paused = self._pool.paused
         self.close = partial(self._pool.close, wait=False)
@@ -88,7 +87,7 @@ class Counting:
 
     def _job(self, case: Case) -> _Job:
         """That of a case, or of another one that runs the same."""
-        case, kernel = resolve(case, self._request.device)
+        case, kernel = resolve(case, self._device)
         key = case.name, kernel.source_hash, case.problem, case.block, tuple(sorted(case.params.items()))
         job = self._jobs.get(key)
         if job is None or job.case != case:
@@ -125,7 +124,7 @@ class Counting:
 
     def _tell(self, answer: Findings, index: int, measurement: Measurement) -> None:
         if not self._pool.closed:
-            self._on_counted(index, with_counts(measurement, answer, self._request.device))
+            self._on_counted(index, with_counts(measurement, answer, self._device))
 
 
 def findings_in(answer: Found | str) -> Findings:

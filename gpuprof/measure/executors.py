@@ -13,7 +13,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.errors import GpuprofError
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import OPEN_TIMEOUT_S, WorkerProcess, worth_another_try
-from gpuprof.measure.protocol import Found, OpenExecutor, Verify, WorkerDied, WorkerTimeout
+from gpuprof.measure.protocol import Found, Open, Verify, WorkerDied, WorkerTimeout
 
 #: What ends a case ends the process that verifies it.
 _ANY_S = 1e6
@@ -22,7 +22,7 @@ _ANY_S = 1e6
 class ExecutorProcess:
     """One process, started when it is needed. It ends with the thread that starts it."""
 
-    def __init__(self, request: OpenExecutor, patience_s: float = OPEN_TIMEOUT_S) -> None:
+    def __init__(self, request: Open, patience_s: float = OPEN_TIMEOUT_S) -> None:
         self._request = request
         self._patience_s = patience_s
         self._worker: WorkerProcess | None = None
@@ -91,7 +91,7 @@ class ExecutorProcess:
 
 
 @contextmanager
-def verified_beside(request: OpenExecutor, case: Case) -> Iterator[Callable[[], Findings | str | None]]:
+def verified_beside(request: Open, case: Case) -> Iterator[Callable[[], Findings | str | None]]:
     """Have a case verified at smaller sizes by a process that ends with the block; or why it was not."""
     process = ExecutorProcess(request)
 

@@ -21,7 +21,6 @@ from gpuprof.measure.protocol import (
     Compiled,
     Open,
     Opened,
-    OpenExecutor,
     Transport,
     WorkerDied,
     WorkerTimeout,
@@ -54,7 +53,7 @@ class WorkerProcess:
         GpuprofError: The backend cannot be opened.
     """
 
-    def __init__(self, request: Open | OpenExecutor, patience_s: float = OPEN_TIMEOUT_S) -> None:
+    def __init__(self, request: Open, patience_s: float = OPEN_TIMEOUT_S) -> None:
         for tries in itertools.count(1):
             self._start(request)
             try:
@@ -69,10 +68,10 @@ class WorkerProcess:
                 self.close()
                 raise
 
-    def _start(self, request: Open | OpenExecutor) -> None:
+    def _start(self, request: Open) -> None:
         self._kills_before = kills_for_memory()
         self._process = starting.take(request)
-        if isinstance(request, OpenExecutor):
+        if request.executes is not None:
             starting.stand_back(self._process)
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._printed = b""

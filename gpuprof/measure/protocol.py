@@ -17,8 +17,8 @@ from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import RunOptions
 from gpuprof.operation import ReferenceDeclaration
+from gpuprof.options import RunOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Condition, Explanation, Measurement
 from gpuprof.schema import from_json, to_text
@@ -32,9 +32,15 @@ _LEAST_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Open(RunOptions):
-    """First request: which backend to open, for references of these libraries too."""
+    """First request: which backend to open, for references of these libraries too.
+
+    Args:
+        executes: The card that the executor is to stand for, to count or explain what another process runs,
+            in the place of the backend that `device` names.
+    """
 
     libraries: tuple[str, ...] = ()
+    executes: Device | None = None
 
     @classmethod
     def of(cls, options: RunOptions, references: Iterable[ReferenceDeclaration]) -> "Open":
@@ -42,16 +48,6 @@ class Open(RunOptions):
         named = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
         named["seconds_per_case"] = max(options.seconds_per_case / options.rounds, _LEAST_SECONDS)
         return cls(**named, libraries=tuple(dict.fromkeys(each.library for each in references)))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenExecutor:
-    """First request of a worker that explains or counts what a GPU ran."""
-
-    device: Device
-    seed: int
-    given_arrays: str = ""
-    sim_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +292,7 @@ Transport = Callable[[Open], Worker]
 MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Open, OpenExecutor, Opened, Size, Sized, Prepare, Reach, Reached),
+        *(Open, Opened, Size, Sized, Prepare, Reach, Reached),
         *(Measure, Compiled, Measured, Explain, Explained, Count, Verify, Found, Build, Raised),
     )
 }

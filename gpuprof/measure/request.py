@@ -13,8 +13,8 @@ from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernel
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
-from gpuprof.measure.options import RunOptions
 from gpuprof.operation import Operation, ReferenceDeclaration
+from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem

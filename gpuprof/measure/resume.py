@@ -18,9 +18,9 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import InputError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import RunOptions, decisive
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
+from gpuprof.options import RunOptions, decisive
 from gpuprof.results import KernelRecord, Measurement, Run, size_label
 from gpuprof.text import cut, format_extent
 

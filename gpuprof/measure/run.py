@@ -12,13 +12,13 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
 from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import ended, run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.operation import ReferenceDeclaration
+from gpuprof.options import RunOptions
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round
 from gpuprof.store import ResultsFile

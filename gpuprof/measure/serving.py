@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, CompileOnlyBackend, ExplainedFailure, Findings, Functions
-from gpuprof.backends.select import open_backend
+from gpuprof.backends.select import open_backend, open_executor
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import (
@@ -42,7 +42,6 @@ from gpuprof.measure.protocol import (
     Measured,
     Open,
     Opened,
-    OpenExecutor,
     Prepare,
     Raised,
     Reach,
@@ -55,7 +54,6 @@ from gpuprof.measure.protocol import (
 )
 from gpuprof.problems.given import look_in
 from gpuprof.results import Measurement
-from gpuprof.statistics import SamplingBudget
 from gpuprof.toolchain.nvrtc import software_versions
 
 if TYPE_CHECKING:
@@ -80,15 +78,13 @@ class WorkerSide:
         self._backend: Backend
         self._compile: Compiler
         self._held_bytes = self._most_bytes = 0
-        self._check_compiler, self._seed, self._given_arrays = False, 0, ""
+        self._request = Open()
         self._executor: SimBackend | None = None
 
     def answer(self, request: Any) -> Any:
         match request:
             case Open():
                 return self._open(request)
-            case OpenExecutor():
-                return self._open_executor(request)
             case Size():
                 environment = self._backend.foresee(request.problems)
                 return Sized(tuple(map(self._backend.problem_bytes, request.problems)), environment)
@@ -120,38 +116,25 @@ class WorkerSide:
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:
-        self._check_compiler, self._seed = request.check_compiler, request.seed
-        self._given_arrays = request.given_arrays
+        self._request = request
         if request.given_arrays:
             look_in(request.given_arrays)
-        budget = SamplingBudget(seconds=request.seconds_per_case)
         with timeline.span("backend"):
-            self._backend, reason = open_backend(
-                request.device,
-                request.arch,
-                request.seed,
-                budget,
-                request.sim_blocks,
-                request.libraries,
-            )
+            if request.executes is not None:
+                self._backend, reason = open_executor(request.executes, request), None
+            else:
+                self._backend, reason = open_backend(request, request.libraries)
         return self._opened(reason)
-
-    def _open_executor(self, request: OpenExecutor) -> Opened:
-        from gpuprof.backends.sim.backend import SimBackend
-
-        look_in(request.given_arrays)
-        self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
-        return self._opened(None)
 
     def _with_compilers(self, case: Case, measurement: Measurement) -> Measurement:
         """The measurement with what is said of the compilers, where that was asked for and can be told."""
-        if not self._check_compiler or self.lost or case.is_reference:
+        if not self._request.check_compiler or self.lost or case.is_reference:
             return measurement
         from gpuprof.backends.sim.backend import SimBackend
         from gpuprof.measure.compiler_check import compiler_remarks
 
         if self._executor is None:
-            self._executor = SimBackend(self._backend.device, self._seed)
+            self._executor = SimBackend(self._backend.device, self._request)
         said, self.lost = compiler_remarks(case, self._backend, self._executor, self._compile)
         return replace(measurement, remarks=(*measurement.remarks, *said))
 
@@ -196,7 +179,7 @@ class WorkerSide:
     def _verify_beside(self, case: Case) -> AbstractContextManager[Callable[[], Findings | str | None]]:
         from gpuprof.measure.executors import verified_beside
 
-        return verified_beside(OpenExecutor(self._backend.device, self._seed, self._given_arrays), case)
+        return verified_beside(replace(self._request, executes=self._backend.device), case)
 
     def _explain(self, request: Explain) -> Explained:
         from gpuprof.measure.explain import explain_case

@@ -24,7 +24,6 @@ from gpuprof.measure.protocol import (
     Measure,
     Open,
     Opened,
-    OpenExecutor,
     PlaceLost,
     Prepare,
     Question,
@@ -304,7 +303,7 @@ class _Slot:
     def _executor(self, device: Device) -> ExecutorProcess:
         """The process that explains what a GPU ran."""
         if self._beside is None:
-            request = OpenExecutor(device, self._request.seed, self._request.given_arrays)
+            request = replace(self._request, executes=device)
             self._beside = ExecutorProcess(request, MOST_SECONDS)
         if self.closed:
             self._beside.close()

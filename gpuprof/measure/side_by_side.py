@@ -16,7 +16,6 @@ from gpuprof import signals
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.plan import check_memory, plan_cases, worth_starting
 from gpuprof.measure.process import HERE, OPEN_TIMEOUT_S
 from gpuprof.measure.protocol import (
@@ -33,6 +32,7 @@ from gpuprof.measure.protocol import (
 )
 from gpuprof.measure.request import Request, as_asked
 from gpuprof.measure.sites import CardSite, sites_of
+from gpuprof.options import RunOptions
 from gpuprof.results import Place, Run
 
 _POLL_S = 0.1

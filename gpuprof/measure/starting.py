@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuprof.machine import ONE_THREAD, usable_cores
 
 if TYPE_CHECKING:
-    from gpuprof.measure.protocol import Open, OpenExecutor
+    from gpuprof.measure.protocol import Open
 
 Process = subprocess.Popen[str]
 #: What counts or explains beside a GPU leaves the processor to what measures.
@@ -141,17 +141,15 @@ def _gpu(device: str) -> list[str]:
     return re.findall(r"\A\d{1,3}\Z", "0" if device == "auto" else device)
 
 
-def take(request: "Open | OpenExecutor") -> Process:
+def take(request: "Open") -> Process:
     """A process for a worker."""
-    from gpuprof.measure.protocol import OpenExecutor
-
-    executes = isinstance(request, OpenExecutor)
+    executes = request.executes is not None
     with _lock:
         free = next((one for one in _ahead if executes or not one.beside), None)
         if free is not None:
             _ahead.remove(free)
             return free.process
-    return worker_process(EXECUTOR if isinstance(request, OpenExecutor) else request.device)
+    return worker_process(EXECUTOR if executes else request.device)
 
 
 def tell(process: Process, encoded: str) -> None:

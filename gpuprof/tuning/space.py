@@ -16,10 +16,10 @@ from gpuprof.kernels.candidates import BLOCK
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, check_block, configure
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import RunOptions, TuneOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import NO_PARAMETERS, Request, Selection
 from gpuprof.measure.resume import differences
+from gpuprof.options import RunOptions, TuneOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import OTHER_REASONS, Measurement, Run, TunedPoint

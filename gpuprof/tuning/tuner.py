@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpuprof.errors import InputError
-from gpuprof.measure.protocol import OpenExecutor
 from gpuprof.measure.resume import asked
 from gpuprof.measure.run import Keep, empty_run_on
 from gpuprof.measure.side_by_side import Cards
@@ -148,10 +147,9 @@ class Tuner:
 
     def _compile_and_count(self, alike: Sequence[CardSearch]) -> None:
         """Compile every candidate, and count what time allows."""
-        lead, options = alike[0], self._plan.options
+        lead = alike[0]
         places = _round_robin([len(size.candidates) for size in lead.sizes])
-        request = OpenExecutor(lead.card.opened.device, options.seed, sim_blocks=options.sim_blocks)
-        with WorkerPool(request) as pool:
+        with WorkerPool(lead.card.opened.device, lead.card.request) as pool:
             self._watcher.stage("Compiling", len(places))
 
             def built(index: int, measurement: Measurement) -> None:

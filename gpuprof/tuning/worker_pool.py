@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gpuprof.devices.device import Device
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import OnCase, findings_in, with_counts
@@ -19,7 +20,7 @@ from gpuprof.measure.protocol import (
     Count,
     Found,
     Measured,
-    OpenExecutor,
+    Open,
     Prepare,
 )
 from gpuprof.results import Measurement
@@ -37,8 +38,8 @@ _TOGETHER = 8
 class WorkerPool:
     """Executors, one on each core."""
 
-    def __init__(self, request: OpenExecutor, workers: int | None = None) -> None:
-        self._request = request
+    def __init__(self, device: Device, run: Open, workers: int | None = None) -> None:
+        self._device, request = device, replace(run, executes=device)
         self._count = min(_MOST_WORKERS, workers or usable_cores())
         self._pool = Pool([ExecutorProcess(request) for _ in range(self._count)], ahead=False)
 
@@ -77,7 +78,7 @@ class WorkerPool:
         def done(index: int, answer: Found | str) -> None:
             found = findings_in(answer)
             known = built[index][1] if found.reason else replace(built[index][1], outcome="ok", reason=None)
-            on_done(index, with_counts(known, found, self._request.device))
+            on_done(index, with_counts(known, found, self._device))
 
         together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))
         return self._each([case for case, _ in built], Count, COUNT_SECONDS, done, until, together)

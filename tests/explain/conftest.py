@@ -48,7 +48,7 @@ def run_broken(tmp_path_factory):
 @pytest.fixture(scope="session")
 def explained():
     """Explains a kernel as the worker does that is asked to: its explanation, and why there is none."""
-    backend = SimBackend(load_card("h200"), 0, models=False)
+    backend = SimBackend(load_card("h200"), models=False)
     compiler = Compiler(backend.compile_arch)
 
     def explain(ladder, name, sizes, symptom, **question):

@@ -13,6 +13,7 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.execute import Compiler
+from gpuprof.options import RunOptions
 
 DEVICE = load_card("h200")
 TILED = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id == "smem_tiled")
@@ -30,7 +31,7 @@ def test_a_measured_case_gets_the_counts_and_bounds_of_the_executor():
     case = Case.of(TILED, problem)
     found = counted(measured(case), case, DEVICE)
     shape = configure(TILED, problem, case.block, {}, DEVICE)
-    direct = SimBackend(DEVICE, 0).count(shape, Compiler(DEVICE.arch)(shape))
+    direct = SimBackend(DEVICE).count(shape, Compiler(DEVICE.arch)(shape))
     assert found.executor_counters == direct.counters
     assert found.lines == direct.lines
     assert found.counters == {}
@@ -65,7 +66,7 @@ def stores_of_panels(blocks):
     """What the executor counts of a grid whose blocks take tiles in another order than their own."""
     problem = problem_for(PANELS, 516, 260, 388)
     shape = configure(PANELS, problem, PANELS.launch.block, {"PANEL": 16}, DEVICE)
-    backend = SimBackend(DEVICE, 0, blocks=blocks)
+    backend = SimBackend(DEVICE, RunOptions(sim_blocks=blocks))
     counters = backend.count(shape, Compiler(DEVICE.arch)(shape)).counters
     return counters["global_store_sectors"]
 
@@ -87,7 +88,7 @@ def test_a_case_of_several_launches_whose_sample_needs_a_caveat_is_counted_whole
     problem = problem_for(kernel, 1 << 24)
     shape = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
     assert len(shape.launches) > 1
-    found = SimBackend(DEVICE, 0).count(shape, Compiler(DEVICE.arch)(shape))
+    found = SimBackend(DEVICE).count(shape, Compiler(DEVICE.arch)(shape))
     assert found.caveat is None
     assert found.counters["global_load_useful_bytes"].value >= 4 * (1 << 24)
 

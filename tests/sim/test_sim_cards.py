@@ -43,7 +43,7 @@ def test_card_compiles_for_itself_and_executes_what_is_known(monkeypatch, card, 
 
     load_program = module.load_program
     monkeypatch.setattr(module, "load_program", load)
-    backend = SimBackend(load_card(card), 0, models=False)
+    backend = SimBackend(load_card(card), models=False)
     assert backend.compile_arch == compiled
     assert backend.environment == {"executed_ptx": executed}
     case = Case.of(find_kernel("transpose", "naive_col"), Transpose(64, 32))

@@ -17,7 +17,8 @@ from gpuprof.executor.memory import banks
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case as MeasuredCase
 from gpuprof.measure.executors import verified_beside
-from gpuprof.measure.protocol import OpenExecutor
+from gpuprof.measure.protocol import Open
+from gpuprof.options import RunOptions
 
 pytestmark = pytest.mark.deep
 
@@ -49,10 +50,10 @@ class Case:
         self.compiled = compile_kernel(self.shape, "sm_90")
 
     def run(self, blocks: int | None = 6) -> Findings:
-        return SimBackend(self.card, 0, blocks).run(self.shape, self.compiled)
+        return SimBackend(self.card, RunOptions(sim_blocks=blocks)).run(self.shape, self.compiled)
 
     def count(self, blocks: int = 6) -> ExecutedCase:
-        return SimBackend(self.card, 0, blocks).count(self.shape, self.compiled)
+        return SimBackend(self.card, RunOptions(sim_blocks=blocks)).count(self.shape, self.compiled)
 
 
 def test_every_block_is_counted_as_a_whole_run_counts():
@@ -79,7 +80,7 @@ def test_a_control_slice_examines_what_a_loop_reads_of_shared_memory_once(monkey
 
 
 def test_a_large_grid_is_counted_as_it_is_and_verified_smaller_by_another_process_or_by_this_one():
-    case, request = Case(LONG), OpenExecutor(CARD, 0, sim_blocks=6)
+    case, request = Case(LONG), Open(executes=CARD, sim_blocks=6)
     to_verify = MeasuredCase.of(case.kernel, LONG, params=TILE)
     answers = []
 
@@ -94,7 +95,7 @@ def test_a_large_grid_is_counted_as_it_is_and_verified_smaller_by_another_proces
 
     found = []
     for helper in (helped, lost):
-        backend = SimBackend(CARD, 0, 6)
+        backend = SimBackend(CARD, RunOptions(sim_blocks=6))
         backend.verify_beside = helper
         found.append(backend.run(case.shape, case.compiled))
     beside, alone = found

@@ -13,6 +13,7 @@ from gpuprof.backends.sim import backend, executed, sampled
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shape import configure
+from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep
@@ -60,7 +61,7 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     found = []
     for most_s in (1e9, 0.0):
         monkeypatch.setattr(sampled, "_SUMS_S", most_s)
-        found.append(backend.SimBackend(card, 0, blocks=3).run(shape, compiled))
+        found.append(backend.SimBackend(card, RunOptions(sim_blocks=3)).run(shape, compiled))
     with_values, without = found
     assert with_values.outcome == without.outcome == "ok"
     assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]
@@ -73,7 +74,7 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     kernel = next(one for one in ladder("gemm") if one.id == "wgmma_tma")
     shape = configure(kernel, Gemm(256, 512, 64, dtype="bf16"), kernel.launch.block, {}, card)
     compiled = compile_kernel(shape, card.arch)
-    with_values = backend.SimBackend(card, 0, blocks=0).count(shape, compiled)
+    with_values = backend.SimBackend(card, RunOptions(sim_blocks=0)).count(shape, compiled)
     decoded = []
     load = executed.load_program
 
@@ -84,7 +85,7 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     monkeypatch.setattr(executed, "load_program", load_program)
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(backend, "stands_for_grid", lambda *_: False)
-    found = backend.SimBackend(card, 0, blocks=2).count(shape, compiled)
+    found = backend.SimBackend(card, RunOptions(sim_blocks=2)).count(shape, compiled)
     assert decoded == [True]
     assert found.caveat is None
     assert found.counters == with_values.counters

@@ -19,9 +19,9 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import ExitCode, OutputError
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure import process
-from gpuprof.measure.options import Given, OutputOptions, RunOptions, SelectOptions
-from gpuprof.measure.protocol import OpenExecutor
+from gpuprof.measure.protocol import Open
 from gpuprof.measure.request import Selection
+from gpuprof.options import Given, OutputOptions, RunOptions, SelectOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.tuning.space import Wanted, make_space
@@ -128,7 +128,7 @@ def test_workers_that_compiled_count_and_disassemble_several_points_together(mon
     cases = [one.case for one in candidates[:6]]
     built, counted = {}, {}
     until = time.monotonic() + 240
-    with WorkerPool(OpenExecutor(device, 0), 1) as pool:
+    with WorkerPool(device, Open(), 1) as pool:
         assert pool.build(cases, built.__setitem__, until) == 6
         # The process outlives the thread's work of one stage.
         time.sleep(0.3)

@@ -17,9 +17,9 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.protocol import Opened, PlaceLost, Reach, Reached, Sized
 from gpuprof.measure.request import Selection, make_request
+from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile

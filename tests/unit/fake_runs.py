@@ -5,7 +5,7 @@
 from unit_support import build_request, write_transpose_kernel
 
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.options import RunOptions
+from gpuprof.options import RunOptions
 from gpuprof.store import ResultsFile
 
 

@@ -91,10 +91,11 @@ class FakeBackend(CompileOnlyBackend):
         )
 
 
-def open_backend(selector="0", *_, **__):
+def open_backend(options, _libraries=()):
     """In place of the real one: any selector gives the same device."""
     from gpuprof.devices.cards import device_for_arch
 
+    selector = options.device
     if selector == "1" and os.path.exists(os.environ.get("FAKE_WORKER_UNPLUGGED", "/nowhere")):
         from gpuprof.errors import BackendUnavailable
 

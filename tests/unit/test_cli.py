@@ -19,8 +19,8 @@ from gpuprof.commands.profile import Destination, exit_code, failing_case
 from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shipped import shipped_names
-from gpuprof.measure.options import OutputOptions
 from gpuprof.measure.plan import plan_cases
+from gpuprof.options import OutputOptions
 from gpuprof.reading import read_run
 
 #: A few kernels in the order in which they run, and what a row says of one that only compiled.

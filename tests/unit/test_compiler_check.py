@@ -50,7 +50,7 @@ class Card(CompileOnlyBackend):
     def __init__(self, assemble):
         super().__init__(DEVICE, "")
         self.assemble = assemble
-        self._executor = SimBackend(DEVICE, 0)
+        self._executor = SimBackend(DEVICE)
 
     def outputs(self, case, compiled):
         run = {
@@ -69,7 +69,7 @@ def remarks(assemble, source=SOURCE, size=1000, **changed):
     ladder = ladder_of([Source(source, "sums")])
     (kernel,) = ladder.kernels
     case = Case.of(replace(kernel, **changed), Problem.of(ladder.operation, (size,), "f32"))
-    said, lost = compiler_remarks(case, Card(assemble), SimBackend(DEVICE, 0), Compiler("sm_90"))
+    said, lost = compiler_remarks(case, Card(assemble), SimBackend(DEVICE), Compiler("sm_90"))
     assert not lost
     return said
 
@@ -198,7 +198,7 @@ def test_code_that_fails_is_told_of_the_compiler_that_made_it(monkeypatch):
     ladder = ladder_of([Source(SOURCE, "sums")])
     case = Case.of(ladder.kernels[0], Problem.of(ladder.operation, (1000,), "f32"))
     card = Card(changed("fma", "fma"))
-    said, lost = compiler_remarks(case, card, SimBackend(DEVICE, 0), Compiler("sm_90"))
+    said, lost = compiler_remarks(case, card, SimBackend(DEVICE), Compiler("sm_90"))
     assert said == ("the driver makes machine code of its PTX that fails at 1000: Misaligned address",)
     assert lost
 

@@ -51,6 +51,7 @@ HOUSE: dict[str, str] = {
     "machine_code": "Machine code: its instructions, their pipes, how often each executes.",
     "sm_model": "A modelled time: one SM plays the machine code of its resident warps.",
     "problems": "Operations, declared and coded: inputs, references, checks.",
+    "options": "The one table of options: command line, API, project settings, wire, documentation.",
     "kernels": "Kernel files: header, ladder, launch shape, choice.",
     "reading": "Results files of every version; version 1 needs what the shipped operations declare.",
     "backends": "The protocol of backends, and what both share.",

@@ -63,7 +63,7 @@ equal = true
 
 @pytest.fixture(scope="module")
 def backend():
-    return SimBackend(load_card("h200"), seed=0)
+    return SimBackend(load_card("h200"))
 
 
 def own_operation(folder, shape='"n"'):

@@ -10,12 +10,13 @@ import typer
 from typer.testing import CliRunner
 
 import gpuprof
+from gpuprof import options
 from gpuprof.api import keywords
 from gpuprof.cli import app
 from gpuprof.commands import command_line, settings
 from gpuprof.errors import InputError
-from gpuprof.measure import options
-from gpuprof.measure.options import (
+from gpuprof.measure.protocol import Open, decode, encode
+from gpuprof.options import (
     COMMANDS,
     GROUPS,
     RunOptions,
@@ -25,7 +26,6 @@ from gpuprof.measure.options import (
     read_labels,
     run_options,
 )
-from gpuprof.measure.protocol import Open, decode, encode
 
 TYPED = typer.main.get_command(app).commands
 #: A command line for each command of the table.

@@ -18,9 +18,9 @@ from gpuprof.commands.texts import choose_kernels, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
-from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import Selection, make_request
+from gpuprof.options import read_sim_blocks
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tables import TableReader

@@ -22,7 +22,7 @@ from gpuprof.errors import InputError, OutputError
 from gpuprof.files import check_writable, replace_text
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.options import OutputOptions
+from gpuprof.options import OutputOptions
 from gpuprof.reading import read_run
 from gpuprof.results import SCHEMA_VERSION, Run, Tool, dumps
 from gpuprof.store import ResultsFile

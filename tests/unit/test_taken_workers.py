@@ -20,7 +20,7 @@ from gpuprof.measure import counting, executors, starting
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
-from gpuprof.measure.protocol import Found, Measured, Open, Opened, OpenExecutor, Size, WorkerDied
+from gpuprof.measure.protocol import Found, Measured, Open, Opened, Size, WorkerDied
 from gpuprof.tuning import worker_pool
 from gpuprof.tuning.worker_pool import WorkerPool
 
@@ -80,7 +80,7 @@ def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures
         first, second = (one.process.pid for one in starting._ahead)
         levels = [os.getpriority(os.PRIO_PROCESS, pid) - own for pid in (first, second)]
         assert levels == [0, starting._NICENESS]
-        taken = [starting.take(request) for request in (NONE, NONE, OpenExecutor(DEVICE, 0))]
+        taken = [starting.take(request) for request in (NONE, NONE, Open(executes=DEVICE))]
         assert (taken[0].pid, taken[2].pid) == (first, second)
         for process in taken:
             starting.end(process)
@@ -162,7 +162,7 @@ def built(mortal, monkeypatch):
     told = []
     monkeypatch.setattr(executors, "WorkerProcess", mortal)
     monkeypatch.setattr(worker_pool, "unmeasured", lambda case, kernel, outcome, why, because: why)
-    with WorkerPool(OpenExecutor(DEVICE, 0), workers=1) as one:
+    with WorkerPool(DEVICE, Open(), workers=1) as one:
         one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
     return told
 

@@ -76,6 +76,7 @@ from gpuprof.executor import (
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
+from gpuprof.options import USUAL, RunOptions
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Verification
@@ -106,7 +107,7 @@ class SimBackend(Backend):
     """The executor, standing for one card.
 
     Args:
-        blocks: Blocks to run of each grid; 0 for all, None to choose by the size of problem and launch.
+        options: How the run goes that it is part of.
     """
 
     name: BackendName = "sim"
@@ -114,10 +115,9 @@ class SimBackend(Backend):
     #: found, or why nothing was. None where nobody helps.
     verify_beside: Callable[[], AbstractContextManager[Callable[[], Findings | str | None]]] | None = None
 
-    def __init__(self, device: Device, seed: int, blocks: int | None = None, *, models: bool = True) -> None:
+    def __init__(self, device: Device, options: RunOptions = USUAL, *, models: bool = True) -> None:
         self.device = device
-        self._seed = seed
-        self._blocks, self._models = blocks, models
+        self._options, self._models = options, models
         self._references: References | None = None
         self._making = Lock()
         self._decoded = Programs()
@@ -275,7 +275,8 @@ class SimBackend(Backend):
     @cached_property
     def _whole_grids(self) -> list["SimBackend"]:
         """What runs smaller sizes whole; it shares what is decoded."""
-        backends = [SimBackend(card, self._seed, 0, models=False) for card in cards_like(self.device)]
+        whole = replace(self._options, sim_blocks=0)
+        backends = [SimBackend(card, whole, models=False) for card in cards_like(self.device)]
         for backend in backends:
             backend._decoded, backend._links = self._decoded, self._links
         return backends
@@ -350,7 +351,7 @@ class SimBackend(Backend):
         elif passed and found.others is not None:
             check_other_orders(found.others, references)
         if passed and found.again and not once:
-            later = verify_again(problem, found, self._seed + 1, whole=not sampled)
+            later = verify_again(problem, found, self._options.seed + 1, whole=not sampled)
             if not later.passed:
                 if sampled:
                     check_verdict(later, found)
@@ -371,7 +372,7 @@ class SimBackend(Backend):
                 with suppress(NotConclusive):
                     return self._count_slices(case, compiled, blocks)
             found = self._execute(case, compiled, samples)
-            quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
+            quick = self._options.sim_blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             return self._execute(case, compiled, whole) if found.caveat and quick else found
         except BlocksBuildOnEachOther as blocked:
             try:
@@ -528,7 +529,7 @@ class SimBackend(Backend):
             if self._references is None or self._references.problem != problem:
                 self._references = None
                 with timeline.span("inputs", problem.label):
-                    self._references = References(problem, problem.inputs(self._seed))
+                    self._references = References(problem, problem.inputs(self._options.seed))
             return self._references
 
     def _make_inputs(self, problem: Problem) -> None:
@@ -538,7 +539,7 @@ class SimBackend(Backend):
 
     def samples(self, case: ConfiguredCase) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all; raises as `sample_of` does."""
-        return [sample_of(case.problem, one, self._blocks) for one in case.launches]
+        return [sample_of(case.problem, one, self._options.sim_blocks) for one in case.launches]
 
 
 def _polls(program: Program) -> bool:

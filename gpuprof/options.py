@@ -278,6 +278,8 @@ class RunOptions:
     given_arrays: str = ""
 
 
+#: How a run goes of which nothing is said.
+USUAL = RunOptions()
 _FAIL_ON = "End with status 1 where a case meets this, e.g. 'spill_bytes > 0'; may be repeated."
 _OUTLIER = "End with status 1 where a card is an outlier or a case failed on one."
 _STRICT = "End with status 3 where a gate or a verdict stays uncertain."
