@@ -79,7 +79,7 @@ app.command("run", cls=ConfiguredCommand)(
 )
 
 
-@app.command()
+@app.command(short_help="Write a commented kernel file to start from.")
 def new(
     operation: Annotated[
         str,
@@ -179,7 +179,7 @@ _add(
 _add(
     "tune",
     _tune,
-    "Search the values that a header declares for a kernel's parameters, and name the best at each size.",
+    "Search a kernel's parameters, of the values that its header declares, and name the best at each size.",
     "what",
     _argument(
         list[str],

@@ -260,7 +260,7 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         most, _, slowest = others[-1]
         time = f"{numbers.time_us(most, 2)} modelled" if modelled else f"at least {numbers.time_us(most)}"
         limiter = f", {slowest.limiter.word}" if slowest.limiter and not modelled else ""
-        cautions.append(f"{slowest.kernel.id} {time}{limiter}")
+        cautions.append(f"slowest {slowest.kernel.id}, {time}{limiter}")
     if without:
         cautions.append(f"not modelled: {listed([*without], _MOST_NAMED)}")
     kind: Literal["modelled", "bounded"] = "modelled" if modelled else "bounded"

@@ -32,6 +32,7 @@ from gpuprof.commands.progress import watch
 from gpuprof.commands.resuming import (
     finished_run,
     go_on,
+    name_on_command_line,
     refuse_what_was_stopped,
     tell_stopped,
 )
@@ -191,13 +192,13 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
                 run, reports, counted = _with_counters(run, request, options, ncu, destination.json, progress)
         except OutputError as error:
             if error.run is not None and not quiet:
-                _print(error.run, table=table, aside=piped)
+                _print(error.run, destination, table=table)
             raise
     json_path, html_path = destination.json, destination.html
     written = [json_path, html_path, *reports]
     if not quiet:
         with timeline.span("table"):
-            _print(run, table=table, aside=piped)
+            _print(run, destination, table=table)
     with timeline.span("page"):
         write_report_beside(run, json_path, html_path, aside=piped)
     if not destination.is_named:
@@ -238,11 +239,12 @@ def _load_report() -> None:
         prepare()
 
 
-def _print(run: Run, *, table: bool, aside: bool) -> None:
+def _print(run: Run, destination: Destination, *, table: bool) -> None:
     from gpuprof.report.run_text import show_run
 
-    hint = "All rows: --table    Report: gpuprof report --open"
-    show_run(run, file=sys.stderr if aside else sys.stdout, table=table, hint=hint)
+    place = f" {name_on_command_line(destination.json)}" if destination.is_named else ""
+    hint = f"All rows: --table    Report: gpuprof report{place} --open"
+    show_run(run, file=sys.stderr if destination.prints else sys.stdout, table=table, hint=hint)
 
 
 def _with_counters(

@@ -74,5 +74,9 @@ def tell_stopped(path: Path, when: str = "early", held: str = "what was measured
 
 def how_to_go_on(path: Path) -> str:
     """What to type when a run was stopped."""
-    named = path.parent if path.name == RESULTS_NAME else path
-    return f"Continue with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
+    return f"Continue with the same command, and --resume {name_on_command_line(path)} in the place of -o"
+
+
+def name_on_command_line(path: Path) -> str:
+    """A run as one types it: its folder, where its results file has the usual name."""
+    return shlex.quote(str(path.parent if path.name == RESULTS_NAME else path))

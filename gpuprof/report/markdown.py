@@ -69,7 +69,7 @@ def _is_point(item: Content) -> bool:
 def _point(item: Content) -> str:
     match item:
         case AnswerTile():
-            said = f"{item.said}; {item.action}" if item.action else item.said
+            said = f"{item.said}. Next: {item.action}" if item.action else item.said
             return f"- **{_text(item.lead)}** {_text(item.size)}: {_code(item.kernel)}, {_text(said)}"
         case Banner():
             texts = " ".join(map(_text, filter(None, (item.detail, item.fix))))

@@ -271,7 +271,11 @@ def test_compiling_writes_both_files_and_names_them_last(compiled):
     directory, process = compiled
     assert process.returncode == ExitCode.OK, process.stderr
     said(process)
-    assert process.stdout.splitlines()[-2:] == ["Wrote out/results.json", "Wrote out/report.html"]
+    hint, *written = process.stdout.splitlines()[-3:]
+    assert (hint.partition("Report: ")[2], written) == (
+        "gpuprof report out --open",
+        ["Wrote out/results.json", "Wrote out/report.html"],
+    )
     assert process.stderr.splitlines()[-1].startswith("Ended with status 0, of ")
     assert sorted(path.name for path in (directory / "out").iterdir()) == ["report.html", "results.json"]
 

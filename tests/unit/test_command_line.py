@@ -362,6 +362,9 @@ def test_narrow_list_names_what_it_hides_and_breaks_no_address(tmp_path):
     assert "hidden" not in wide
     assert "https://www.zywvvd.com/notes/study/deep-learning/speed-up/cuda-shared-memory" in wide
     assert all(cell_len(line) <= 130 for line in wide.splitlines())
+    helped = gpuprof("--help", cwd=tmp_path, environment={"COLUMNS": "80", "TERM": "dumb"}).stdout
+    assert "gemm       Matrix multiplication: C" in helped
+    assert "..." not in helped.partition("Commands:")[2]
 
 
 @each(command=list(typer.main.get_command(app).commands))
