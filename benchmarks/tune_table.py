@@ -30,7 +30,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Model, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
-from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, Wanted, make_space
+from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, make_space
 from gpuprof.tuning.worker_pool import WorkerPool
 
 FOLDER = Path(__file__).parent / "tuning"
@@ -139,7 +139,7 @@ def space_of(name: str, size: str) -> tuple[SearchSpace, Problem]:
     chosen = [kernel for kernel in ladder.kernels if not kernels or kernel.id in kernels]
     (extents,) = parse_sizes(size, ladder.operation.dimensions)
     problem = Problem.of(ladder.operation, extents, "f32", {}, {})
-    return make_space([*map(Selection, chosen)], Wanted(), named=len(chosen) == 1), problem
+    return make_space([*map(Selection, chosen)], named=len(chosen) == 1), problem
 
 
 @dataclass(frozen=True)

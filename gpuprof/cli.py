@@ -200,7 +200,7 @@ def import_counters(
     force: Annotated[bool, parameter("force")] = False,
 ) -> None:
     """Add an Nsight Compute report's counters to a results file."""
-    from gpuprof.commands.import_ncu import import_report
+    from gpuprof.commands.rendering import import_report
 
     import_report(report, results, output, ncu_path, force=force)
 

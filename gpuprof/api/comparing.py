@@ -25,7 +25,7 @@ from gpuprof.results import Tool
 from gpuprof.schema import to_json
 
 if TYPE_CHECKING:
-    from gpuprof.comparison.surroundings import Difference
+    from gpuprof.comparison.matching import Difference
     from gpuprof.report.document import Document
 
 #: A run, its results file, or several that are rounds of one code.

@@ -28,12 +28,13 @@ from gpuprof.comparison.tuned import (
     value_of,
 )
 from gpuprof.errors import InputError, in_sentences
+from gpuprof.measure.run import Progress
 from gpuprof.options import SelectOptions, run_options
 from gpuprof.results import Measurement, Model
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
-from gpuprof.tuning.space import USUAL_POINTS, Plan, Wanted, Watcher, checked_budget, find_earlier, make_space
+from gpuprof.tuning.space import USUAL_POINTS, Plan, checked_budget, find_earlier, make_space
 from gpuprof.tuning.tuner import Tuner
 
 
@@ -143,7 +144,7 @@ def tune(
     budget: int = USUAL_POINTS,
     seconds: float | None = None,
     save: str | Path | None = None,
-    progress: Watcher | None = None,
+    progress: Progress | None = None,
     **options: Unpack[TuneKeywords],
 ) -> Search:
     """Search the values that headers declare for the parameters and blocks of kernels.
@@ -181,8 +182,7 @@ def tune(
     how = run_options("tune", options)
     request = declared_request(what, operation, kernels, sizes, dtype, scalars, references)
     lists = {name: [each] if isinstance(each, int) else each for name, each in (values or {}).items()}
-    wanted = Wanted(lists, tuple(listed_blocks(block)))
-    space = make_space(request.selections, wanted, named=bool(kernels))
+    space = make_space(request.selections, lists, listed_blocks(block), named=bool(kernels))
     plan = Plan(request, space, how, checked_budget(budget, seconds))
     path = None if save is None else Path(save)
 
@@ -198,7 +198,7 @@ def tune(
         assert path is not None
         return ResultsFile(path, run, replace=True)
 
-    with Tuner(plan, progress or Watcher(), keep=keep if path else None, earlier=earlier) as tuner:
+    with Tuner(plan, progress or Progress(), keep=keep if path else None, earlier=earlier) as tuner:
         record = tuner.search()
     if not record.complete:
         raise Interrupted(MeasuredRun(record))

@@ -1,13 +1,22 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the working tree with a revision of its repository: both versions measured in turns."""
+"""Compare the working tree with a revision of its repository: both versions measured in turns.
 
+The repository may be anybody's: its objects are read, and nothing of its configuration runs.
+"""
+
+import io
 import os
+import stat
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gpuprof import signals
@@ -16,21 +25,189 @@ from gpuprof.commands.gating import read_gates
 from gpuprof.commands.output import RUNS, Outputs, print_written
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
-from gpuprof.commands.repository import Repository
 from gpuprof.commands.texts import preprocessing_of, selected
 from gpuprof.console import tell
-from gpuprof.errors import ExitCode, InputError
+from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, ToolError
 from gpuprof.files import check_writable
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import Keep, Progress, measure_in_turns
 from gpuprof.options import Given, SelectOptions
+from gpuprof.problems.declaration import FILE_NAME
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
+from gpuprof.text import KERNEL_ENDINGS
+
+#: Where gpuprof's own ladders stand in a checkout of it.
+_OWN_LADDERS = Path("gpuprof", "kernels")
+#: Longest that git may take.
+_GIT_TIMEOUT_S = 120.0
+#: Files of one version, and their bytes, that are no longer a folder of kernels.
+_MOST_FILES = 20_000
+_MOST_BYTES = 256 << 20
+_NOT_IN_ONE = "--against needs a git repository."
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The git repository that kernels are in."""
+
+    root: Path
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def around(cls, wanted: Sequence[Path]) -> "Repository":
+        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout."""
+        if not wanted:
+            raise InputError(
+                "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
+            )
+        if len(wanted) == 1 and str(wanted[0]) in shipped_names() and not wanted[0].exists():
+            root = _root_of(Path())
+            own = _OWN_LADDERS / wanted[0]
+            if not (root / own / FILE_NAME).exists():
+                raise InputError(
+                    f"{wanted[0]} comes with gpuprof, and this is not a checkout of gpuprof's repository.",
+                    fix="--against is for kernels in a git repository: name their folder, or .cu files.",
+                )
+            return cls(root, (own,))
+        roots, paths = set(), []
+        for path in wanted:
+            if not path.exists():
+                raise InputError(
+                    f"There is no {path}.", fix="Name a folder with operation.toml, or kernel files."
+                )
+            resolved = path.resolve()
+            root = _root_of(resolved if resolved.is_dir() else resolved.parent)
+            if not resolved.is_relative_to(root):
+                raise InputError(f"{path} is not in the working tree {root} of its repository.")
+            roots.add(root)
+            paths.append(resolved.relative_to(root))
+        if len(roots) > 1:
+            raise InputError(
+                "These paths are in several git repositories.", fix="Compare kernels of one repository."
+            )
+        return cls(roots.pop(), tuple(paths))
+
+    def commit(self, revision: str) -> str:
+        """The commit that a revision names."""
+        try:
+            arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+            return _text(_git(self.root, "rev-parse", *arguments))
+        except InputError as error:
+            raise InputError(
+                f"{revision!r} names no commit of {self.root}.",
+                fix="Name a commit, branch or tag; a shallow clone may have to fetch it first.",
+            ) from error
+
+    @contextmanager
+    def version(self, commit: str, folders: Iterable[Path]) -> Iterator[Path]:
+        """The kernels' folders as a commit has them, for the length of a comparison.
+
+        Files are as git keeps them: no filter runs. A link stands as the file that it names in the same
+        version; any other is left out. The repository knows nothing of it: a kill leaves nothing behind.
+        """
+        kernels = (path.parent if path.suffix in KERNEL_ENDINGS else path for path in self.paths)
+        wanted = [PurePosixPath(path) for path in (*kernels, *folders)]
+        with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
+            try:
+                for path, content in _files(self.root, commit, wanted).items():
+                    place = Path(scratch) / path
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+            except PATH_ERRORS as error:
+                raise InputError(f"That version cannot be written here: {error}.") from error
+            yield Path(scratch)
+
+
+def _files(root: Path, commit: str, wanted: Sequence[PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    """The files of some folders of a commit."""
+    identities: dict[PurePosixPath, str] = {}
+    links = set()
+    total = 0
+    for entry in filter(None, _git(root, "ls-tree", "-r", "-z", "-l", "--full-tree", commit).split(b"\0")):
+        head, _, name = entry.partition(b"\t")
+        mode, kind, identity, size = head.decode().split()
+        path = PurePosixPath(os.fsdecode(name))
+        is_within = (
+            not path.is_absolute() and ".." not in path.parts and any(map(path.is_relative_to, wanted))
+        )
+        if kind == "blob" and is_within:
+            identities[path] = identity
+            total += int(size) if size.isdecimal() else 0
+            if stat.S_ISLNK(int(mode, 8)):
+                links.add(path)
+    if len(identities) > _MOST_FILES or total > _MOST_BYTES:
+        raise InputError(
+            f"That version of these folders holds more than {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB.",
+            fix="Name the folder of the kernels alone.",
+        )
+    contents = _contents(root, sorted(set(identities.values())))
+    files = {path: contents[identity] for path, identity in identities.items() if path not in links}
+    for path in links:
+        named = PurePosixPath(normpath(path.parent / os.fsdecode(contents[identities[path]])))
+        if named in identities and named not in links:
+            files[path] = contents[identities[named]]
+    return files
+
+
+def _contents(root: Path, identities: Sequence[str]) -> dict[str, bytes]:
+    """Objects by their names."""
+    answers = io.BytesIO(_git(root, "cat-file", "--batch", given="".join(f"{one}\n" for one in identities)))
+    contents = {}
+    for identity in identities:
+        _, kind, *size = answers.readline().split()
+        if kind != b"blob":
+            raise InputError(
+                "The repository lacks a file of that version.",
+                fix="Fetch it first: a partial clone has not all.",
+            )
+        contents[identity] = answers.read(int(size[0]) + 1)[:-1]
+    return contents
+
+
+def _root_of(folder: Path) -> Path:
+    return Path(_text(_git(folder, "rev-parse", "--show-toplevel"))).resolve()
+
+
+def _text(output: bytes) -> str:
+    return os.fsdecode(output).strip("\n")
+
+
+def _git(where: Path, *arguments: str, given: str = "") -> bytes:
+    """What a git command that reads objects prints, `given` that on its standard input.
+
+    What the repository's own configuration would have it run is off.
+    """
+    off = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.sshCommand=false", "core.pager=cat")
+    settings = [text for setting in off for text in ("-c", setting)]
+    # Within a hook git says where its repository is, which need not be that of the kernels.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # Objects that a partial clone lacks are not fetched: by which program is the repository's to say.
+    own = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(where), "--no-pager", "--no-replace-objects", *settings, *arguments],
+            input=given.encode(),
+            capture_output=True,
+            timeout=_GIT_TIMEOUT_S,
+            env={**kept, **own},
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise ToolError("--against needs git, which was not found.", fix="Install git.") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"git {arguments[0]} does not end.", fix="Look at the repository.") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"status {done.returncode}"
+        raise InputError(f"git {arguments[0]} failed: {why}.", fix=_NOT_IN_ONE)
+    return done.stdout
 
 
 def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:

@@ -80,8 +80,7 @@ def show(
     """Print comparisons, write their files and name them; the status that verdicts and gates decide."""
     from gpuprof.comparison.comparison_document import document, dumps
     from gpuprof.comparison.gates import hold_comparison
-    from gpuprof.report.compared_text import comparison_page, comparison_report, gates_report
-    from gpuprof.report.junit import render_junit
+    from gpuprof.report.compared_text import comparison_page, comparison_report, gates_report, render_junit
     from gpuprof.report.markdown import markdown_of
     from gpuprof.report.terminal import print_document
 

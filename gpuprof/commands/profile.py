@@ -185,9 +185,7 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     counted = True
     with watch(quiet=quiet) as progress:
         try:
-            run = finished or measure(
-                request, options, progress, argv=given.argv, keep=keep, on_timed=progress.timed
-            )
+            run = finished or measure(request, options, progress, argv=given.argv, keep=keep)
             if ncu is not None and run.complete and not finished:
                 run, reports, counted = _with_counters(run, request, options, ncu, destination.json, progress)
         except OutputError as error:

@@ -18,7 +18,6 @@ from gpuprof.measure.protocol import Opened
 from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line
-from gpuprof.tuning.space import Watcher
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,7 +32,7 @@ _SHORTEST_S = 2.0
 _EVERY_S = 30.0
 
 
-class Shown(Progress, Watcher):
+class Shown(Progress):
     """A display of a run, or of a search; it says nothing but why nothing runs."""
 
     def __init__(self) -> None:
@@ -47,9 +46,6 @@ class Shown(Progress, Watcher):
 
     def started(self, case: Case) -> None:
         self._pace.start(case)
-
-    def timed(self, run: Run) -> None:
-        """All times are there, and the executor still counts: the answer by the times comes now."""
 
     def stop(self) -> None:
         """Nothing follows."""

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof report`: a results file as a page, as Markdown or as CSV."""
+"""`gpuprof report` and `import`: a results file as a page, Markdown or CSV; counters added to it."""
 
 import os
 import sys
 from pathlib import Path
 
+from gpuprof import signals
 from gpuprof.commands.gating import hold, read_gates
 from gpuprof.commands.output import (
     STANDARD_OUTPUT,
@@ -20,11 +21,12 @@ from gpuprof.commands.output import (
     write_or_print,
     write_report,
 )
-from gpuprof.console import hand_over, say_lines
-from gpuprof.errors import ExitCode, InputError
-from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct
+from gpuprof.console import hand_over, say, say_lines, tell
+from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, nearest_file, reason
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable, same_file
 from gpuprof.options import Given
 from gpuprof.reading import read_run, results_file
+from gpuprof.store import write_run
 
 
 def report(given: Given, results: Path | None, markdown: bool) -> ExitCode:
@@ -101,3 +103,39 @@ def _check_table(path: Path | None, source: Path, force: bool) -> None:
     if path is not None and path != STANDARD_OUTPUT:
         check_distinct(source, path)
         check_table_path(path, force)
+
+
+def import_report(
+    report: Path, results: Path, output: Path | None, ncu_path: str | None, *, force: bool = False
+) -> None:
+    """Read a report, give its launches to cases, and write the results: in place where no output is named."""
+    from gpuprof.ncu.importing import match_launches
+    from gpuprof.ncu.outcome import merge
+    from gpuprof.ncu.read import read_report
+    from gpuprof.ncu.tool import find_ncu
+
+    signals.postpone()
+    _check_readable(report)
+    source = results_file(results)
+    run = read_run(source)
+    path = output or source
+    check_writable(path, force or same_file(path, source))
+    outcome, unmatched = match_launches(run, read_report(report, find_ncu(ncu_path)), report)
+    signals.check()
+    write_run(merge(run, outcome), path)
+    for sentence in unmatched:
+        tell(f"Left out: {sentence}.")
+    say(f"Counters for {len(outcome.profiles)} of {len(run.cases)} cases from {report}")
+    print_written(path)
+
+
+def _check_readable(report: Path) -> None:
+    """Refuse a report that cannot be opened before a reader of NVIDIA's is asked, whose words say less."""
+    fix = "Name a .ncu-rep file that Nsight Compute wrote."
+    try:
+        if not report.is_file():
+            raise InputError(f"There is no file {report}.", fix=nearest_file(report) or fix)
+        with report.open("rb"):
+            return
+    except PATH_ERRORS as error:
+        raise InputError(f"Cannot read {report}: {reason(error)}.", fix=fix) from error

@@ -13,8 +13,7 @@ from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.analysis.status import is_reference, name_of_case, on_host, status_of
 from gpuprof.comparison.judging import Judgement, Verdict, judge, judge_modelled, times_of
-from gpuprof.comparison.matching import match
-from gpuprof.comparison.surroundings import Difference, differences
+from gpuprof.comparison.matching import Difference, differences, match
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run
 from gpuprof.text import listed

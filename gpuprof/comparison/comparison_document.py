@@ -13,7 +13,7 @@ from gpuprof.comparison.compared import Basis, CaseVerdict, ComparedRuns
 from gpuprof.comparison.gates import GateResult, Held
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict, times_of
-from gpuprof.comparison.surroundings import Difference
+from gpuprof.comparison.matching import Difference
 from gpuprof.results import BackendName, Outcome, Run, Tool
 from gpuprof.schema import Count, Extent, Integer, NonNegative, to_text
 

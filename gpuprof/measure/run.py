@@ -42,6 +42,15 @@ class Progress:
     def profiling(self, case: Case) -> None:
         """Nsight Compute turns to a case."""
 
+    def timed(self, run: Run) -> None:
+        """All times are there, and the executor still counts: the answer by the times comes now."""
+
+    def stage(self, title: str, steps: int) -> None:
+        """A stage of a search begins, of so many steps."""
+
+    def step(self) -> None:
+        """One step of the stage is done."""
+
 
 def measure(
     request: Request,
@@ -50,7 +59,6 @@ def measure(
     *,
     argv: tuple[str, ...] = (),
     keep: Keep | None = None,
-    on_timed: Callable[[Run], None] | None = None,
 ) -> Run:
     """Measure everything a request asks for.
 
@@ -62,7 +70,7 @@ def measure(
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
         OutputError: There is no room for what is measured, wherever; it holds the run.
     """
-    with Measuring(request, options, progress, argv=argv, keep=keep, on_timed=on_timed) as measuring:
+    with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
         try:
             for number in range(measuring.rounds):
                 measuring.round(number)
@@ -111,10 +119,8 @@ class Measuring:
         *,
         argv: tuple[str, ...] = (),
         keep: Keep | None = None,
-        on_timed: Callable[[Run], None] | None = None,
     ) -> None:
         self._progress = progress
-        self._on_timed = on_timed
         self._options = options
         self._lock = threading.Lock()
         with timeline.span("open"):
@@ -238,8 +244,8 @@ class Measuring:
 
     def _timed(self) -> None:
         """All of one card is measured; of several, another one may still be at it."""
-        if self._on_timed is not None and self.rounds == len(self._cards.cards) == 1:
-            self._on_timed(self._keeper.so_far())
+        if self.rounds == len(self._cards.cards) == 1:
+            self._progress.timed(self._keeper.so_far())
 
     def _again(self, index: int, measurement: Measurement) -> None:
         if not measurement.lost:  # nothing is known of that round: the others stand

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as a document: what changed, what did not, why, and what became of gates."""
+"""A comparison as a document, and as JUnit: what changed, what did not, why, and what became of gates."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from xml.etree import ElementTree
 
 from markupsafe import Markup
 
@@ -37,7 +38,7 @@ from gpuprof.report.source import difference
 from gpuprof.report.svg.intervals import change_picture, end_of_table, rounds_picture
 from gpuprof.results import Run, Tool
 from gpuprof.schema import to_json
-from gpuprof.text import cut, listed
+from gpuprof.text import cut, listed, one_line
 
 MARKS: dict[Verdict, tuple[Mark, Tone]] = {
     "regressed": (Mark("▲", "^"), "bad"),
@@ -309,3 +310,61 @@ def _source_changes(comparison: ComparedRuns) -> Iterator[Section]:
         shown = lines or "Its code is the same; header or included files differ."
         box = Markup('<pre class="diff" tabindex="0" role="region" aria-label="Changes to {}">{}</pre>')
         yield Section(kernel, (Drawing(box.format(kernel, shown)),))
+
+
+#: What XML 1.0 cannot hold even escaped, and `one_line` leaves: lone surrogates and two noncharacters.
+_NO_XML = dict.fromkeys((*range(55296, 57344), 65534, 65535), "�")
+
+
+def render_junit(comparisons: Sequence[ComparedRuns], gates: Sequence[Sequence[GateResult]]) -> str:
+    """One suite for each new run: its cases, then its gates.
+
+    A case fails where it regressed, and is skipped where it is uncertain or unmeasured. With gates, they
+    decide alone: then a regressed case that no gate forbids is a test that passed, with the verdict in its
+    output.
+    """
+    root = ElementTree.Element("testsuites", name="gpuprof compare")
+    for comparison, results in zip(comparisons, gates, strict=True):
+        suite = ElementTree.SubElement(root, "testsuite", name=_safe(comparison.new_name))
+        for case in comparison.cases:
+            _case(suite, case, decides=not results)
+        for result in results:
+            _gate(suite, result)
+        _count(suite)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def _case(suite: ElementTree.Element, case: CaseVerdict, *, decides: bool) -> None:
+    test = ElementTree.SubElement(
+        suite, "testcase", classname=_safe(case.new.case.problem.operation), name=_safe(case.name)
+    )
+    message = _safe("; ".join((f"{case.verdict}: {case.sentence}", *moved_texts(case))))
+    if case.is_reference:
+        decides = False
+    if decides and case.verdict == "regressed":
+        ElementTree.SubElement(test, "failure", message=message, type="regressed")
+    elif case.verdict == "unmeasured" or (decides and case.verdict == "uncertain"):
+        ElementTree.SubElement(test, "skipped", message=message)
+    else:
+        ElementTree.SubElement(test, "system-out").text = message
+
+
+def _gate(suite: ElementTree.Element, result: GateResult) -> None:
+    test = ElementTree.SubElement(suite, "testcase", classname="gates", name=_safe(result.text))
+    message = _safe(result.sentence)
+    if result.outcome in ("failed", "not judged"):
+        ElementTree.SubElement(test, "failure", message=message, type="gate")
+    elif result.outcome == "uncertain":
+        ElementTree.SubElement(test, "skipped", message=message)
+
+
+def _count(suite: ElementTree.Element) -> None:
+    """The totals that readers of such files expect."""
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(len(suite.findall("testcase/failure"))))
+    suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
+    suite.set("errors", "0")
+
+
+def _safe(text: str) -> str:
+    return one_line(text).translate(_NO_XML)

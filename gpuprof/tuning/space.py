@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from gpuprof.kernels.candidates import BLOCK
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, check_block, configure
 from gpuprof.measure.case import Case
-from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import NO_PARAMETERS, Request, Selection
 from gpuprof.measure.resume import differences
 from gpuprof.options import RunOptions, TuneOptions
@@ -27,6 +26,8 @@ from gpuprof.text import Extent
 
 #: Combinations that are looked at one by one; constraints of a header leave a part of them.
 MOST_COMBINATIONS = 200_000
+#: What a user adds who adds nothing.
+NO_VALUES: Mapping[str, Sequence[int]] = {}
 #: Different reasons that are told apart.
 _MOST_REASONS = 12
 
@@ -148,16 +149,14 @@ def rule_out(reasons: Counter[str], reason: str) -> None:
     reasons[reason if known else OTHER_REASONS] += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a user adds to the candidates of headers."""
-
-    values: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    blocks: tuple[Extent, ...] = ()
-
-
-def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) -> SearchSpace:
-    """The space of some kernels.
+def make_space(
+    selections: Sequence[Selection],
+    values: Mapping[str, Sequence[int]] = NO_VALUES,
+    blocks: Sequence[Extent] = (),
+    *,
+    named: bool,
+) -> SearchSpace:
+    """The space of some kernels: the candidates of their headers, and what a user adds.
 
     Values that were typed with a kernel's name stand in the place of its candidates. Kernels that the user
     named one by one all take part, one without candidates with its one point; else those that have any.
@@ -165,8 +164,8 @@ def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) 
     Raises:
         InputError: There is nothing to search, too much, or a value for a parameter that no kernel has.
     """
-    _check_names(selections, wanted)
-    axes = [_axes_of(selection, wanted) for selection in selections if not selection.kernel.choices]
+    _check_names(selections, values, blocks)
+    axes = [_axes_of(selection, values, blocks) for selection in selections if not selection.kernel.choices]
     if not named or len(axes) == 1:
         axes = [each for each in axes if each.count > 1]
     if not axes:
@@ -180,7 +179,7 @@ def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) 
     return space
 
 
-def _axes_of(selection: Selection, wanted: Wanted) -> Axes:
+def _axes_of(selection: Selection, more: Mapping[str, Sequence[int]], more_blocks: Sequence[Extent]) -> Axes:
     kernel = selection.kernel
     typed: dict[str, list[int]] = {}
     for params in selection.params:
@@ -189,25 +188,27 @@ def _axes_of(selection: Selection, wanted: Wanted) -> Axes:
     values = {}
     for name, default in kernel.parameters.items():
         own: Sequence[int] = (default, *kernel.candidates.values.get(name, ()))
-        values[name] = tuple(dict.fromkeys((*typed.get(name, own), *wanted.values.get(name, ()))))
+        values[name] = tuple(dict.fromkeys((*typed.get(name, own), *more.get(name, ()))))
     blocks = [kernel.launch.block, *kernel.candidates.blocks]
-    for block in wanted.blocks:
+    for block in more_blocks:
         if kernel.launch.any_block:
             check_block(kernel, block)
             blocks.append(block)
     return Axes(kernel, values, tuple(dict.fromkeys(blocks)))
 
 
-def _check_names(selections: Sequence[Selection], wanted: Wanted) -> None:
+def _check_names(
+    selections: Sequence[Selection], values: Mapping[str, Sequence[int]], blocks: Sequence[Extent]
+) -> None:
     kernels = [selection.kernel for selection in selections]
     known = list(dict.fromkeys(name for kernel in kernels for name in kernel.parameters))
-    for name in wanted.values:
+    for name in values:
         if name not in known:
             who = kernels[0].id if len(kernels) == 1 else "None of the kernels"
             has = f"There are {', '.join(known)}." if known else NO_PARAMETERS
             verb = "has no" if len(kernels) == 1 else "has a"
             raise InputError(f"{who} {verb} parameter {name!r}.", fix=did_you_mean(name, known, has))
-    if wanted.blocks and not any(kernel.launch.any_block for kernel in kernels):
+    if blocks and not any(kernel.launch.any_block for kernel in kernels):
         raise InputError(
             f"The block of {kernels[0].id} is fixed."
             if len(kernels) == 1
@@ -334,16 +335,3 @@ class Plan:
     space: SearchSpace
     options: RunOptions
     budget: Budget = Budget()
-
-
-class Watcher:
-    """Whom a search tells how far it is; need not listen."""
-
-    def opened(self, opened: Opened) -> None:
-        """The device is open."""
-
-    def stage(self, title: str, steps: int) -> None:
-        """A stage of so many steps begins."""
-
-    def step(self) -> None:
-        """One step of the stage is done."""

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from gpuprof.errors import InputError
 from gpuprof.measure.resume import asked
-from gpuprof.measure.run import Keep, empty_run_on
+from gpuprof.measure.run import Keep, Progress, empty_run_on
 from gpuprof.measure.side_by_side import Cards
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.space import BuiltPoint, Plan, Watcher, point_of
+from gpuprof.tuning.space import BuiltPoint, Plan, point_of
 from gpuprof.tuning.worker_pool import WorkerPool
 
 #: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.
@@ -47,7 +47,7 @@ class Tuner:
     def __init__(
         self,
         plan: Plan,
-        watcher: Watcher,
+        watcher: Progress,
         *,
         argv: tuple[str, ...] = (),
         keep: Keep | None = None,
@@ -81,7 +81,7 @@ class Tuner:
                 tuning=self._tuning(finished=False),
                 asked={"kernel": " ".join(self._kernels), **decides},
             )
-            watcher.opened(self._cards.shown(run))
+            watcher.opened(self._cards.shown(run), 0)
             for card in self._cards.cards:
                 card.close()  # compiling comes first, and needs the memory of no device
             #: What was measured earlier and belongs to no point that is searched now: it is kept as it is.

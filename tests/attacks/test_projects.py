@@ -12,9 +12,9 @@ import typer
 from unit_support import gpuprof
 
 from gpuprof.cli import app
-from gpuprof.commands import repository as repository_module
+from gpuprof.commands import compare_against as repository_module
 from gpuprof.commands import settings
-from gpuprof.commands.repository import Repository
+from gpuprof.commands.compare_against import Repository
 from gpuprof.commands.settings import ConfiguredCommand, find_settings, siblings_of
 from gpuprof.errors import ExitCode, InputError
 

@@ -21,8 +21,7 @@ from gpuprof.comparison.comparison_document import ComparisonDocument, document,
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
-from gpuprof.report.compared_text import comparison_page, comparison_report, short_names
-from gpuprof.report.junit import render_junit
+from gpuprof.report.compared_text import comparison_page, comparison_report, render_junit, short_names
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Counter, Model, Resources, Tool

@@ -8,8 +8,7 @@ import pytest
 from compared_runs import gemm_case, ladder, run, runs
 
 from gpuprof.comparison.compared import compare_runs
-from gpuprof.comparison.matching import match
-from gpuprof.comparison.surroundings import differences
+from gpuprof.comparison.matching import differences, match
 from gpuprof.errors import InputError
 from gpuprof.results import Clocks, ClockState
 

@@ -10,7 +10,7 @@ from each import each
 from ncu_support import install, table
 from problem_support import Gemm, find_kernel, ladder
 
-from gpuprof.commands.import_ncu import import_report
+from gpuprof.commands.rendering import import_report
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError

@@ -21,7 +21,7 @@ from gpuprof.measure.case import unmeasured
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Bound, Model, Occupancy, Resources
-from gpuprof.tuning.space import BuiltPoint, Wanted, make_space
+from gpuprof.tuning.space import BuiltPoint, make_space
 
 TILES = Path(__file__).parents[2] / "benchmarks" / "tuning" / "gemm_tiles.cu"
 #: Standard deviation of what nothing explains, as a share of the time.
@@ -57,7 +57,7 @@ def landscape(size: int = 2048, seed: int = 0) -> Landscape:
     device = load_card("h200")
     file = load_kernels(TILES)
     problem = Problem.of(file.operation, (size, size, size), "f32", {}, {})
-    space = make_space([Selection(file.kernels[0])], Wanted(), named=True)
+    space = make_space([Selection(file.kernels[0])], named=True)
     candidates, _ = space.allowed(problem, device)
     random = np.random.default_rng(seed)
     points, times = [], []

@@ -24,7 +24,7 @@ from gpuprof.measure.request import Selection
 from gpuprof.options import Given, OutputOptions, RunOptions, SelectOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
-from gpuprof.tuning.space import Wanted, make_space
+from gpuprof.tuning.space import make_space
 from gpuprof.tuning.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.deep
@@ -124,7 +124,7 @@ def test_workers_that_compiled_count_and_disassemble_several_points_together(mon
     device = load_card("h200")
     file = load_kernels(TILES)
     problem = Problem.of(file.operation, (256, 256, 256), "f32", {}, {})
-    candidates, _ = make_space([Selection(file.kernels[0])], Wanted(), named=True).allowed(problem, device)
+    candidates, _ = make_space([Selection(file.kernels[0])], named=True).allowed(problem, device)
     cases = [one.case for one in candidates[:6]]
     built, counted = {}, {}
     until = time.monotonic() + 240

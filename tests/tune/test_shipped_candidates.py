@@ -14,7 +14,7 @@ from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.execute import measure_case
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.tuning.space import SearchSpace, Wanted, make_space
+from gpuprof.tuning.space import SearchSpace, make_space
 
 pytestmark = pytest.mark.deep
 
@@ -61,7 +61,7 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
     small = (HALVES if {"bf16", "e4m3"} & {*kernel.dtypes} else SIZES)[name]
     sizes = parse_sizes(size or SPECIAL.get(kernel_id, small), ladder.operation.dimensions)
     request = make_request(ladder, (Selection(kernel),), sizes, (), kernel.dtypes[0], {}, ())
-    (axes,) = make_space(request.selections, Wanted(), named=True).axes
+    (axes,) = make_space(request.selections, named=True).axes
     problem, device = request.problem(sizes[0], {}), load_card("h200")
     own, *others = axes.points()
     random.Random(kernel_id).shuffle(others)

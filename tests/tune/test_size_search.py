@@ -16,14 +16,14 @@ from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Bound, Model
 from gpuprof.tuning.card_search import _COOPERATIVE, SizeSearch, corrected, features_of
-from gpuprof.tuning.space import Wanted, make_space
+from gpuprof.tuning.space import make_space
 
 
 def begun(*, timed):
     """A search at one size, and what is built of its points."""
     file = load_kernels(TILES)
     problem = Problem.of(file.operation, (512, 512, 512), "f32", {}, {})
-    space = make_space([Selection(file.kernels[0])], Wanted(), named=True)
+    space = make_space([Selection(file.kernels[0])], named=True)
     search = SizeSearch(space, problem, load_card("h200"), 0, timed=timed)
     return search, {one.candidate.point: one.measurement for one in landscape(512, 3).points}
 

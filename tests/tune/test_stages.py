@@ -19,6 +19,7 @@ from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure.protocol import Opened, PlaceLost, Reach, Reached, Sized
 from gpuprof.measure.request import Selection, make_request
+from gpuprof.measure.run import Progress
 from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
@@ -27,8 +28,6 @@ from gpuprof.tuning.space import (
     Budget,
     Plan,
     Point,
-    Wanted,
-    Watcher,
     find_earlier,
     make_space,
     point_of_case,
@@ -160,7 +159,7 @@ def made_up(monkeypatch):
 def plan(points: int = 20, device: str = "0", seconds: float | None = None) -> Plan:
     ladder = ladder_of([TILES])
     request = make_request(ladder, [], [(2048, 2048, 2048)])
-    space = make_space([Selection(load_kernels(TILES).kernels[0])], Wanted(), named=True)
+    space = make_space([Selection(load_kernels(TILES).kernels[0])], named=True)
     return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), Budget(points, seconds))
 
 
@@ -170,7 +169,7 @@ def searched(wanted: Plan, path=None, *, goes_on=False, **how):
         how.setdefault("keep", lambda run: ResultsFile(path, run, replace=True))
     if goes_on:
         how["earlier"] = lambda empty: find_earlier(path, empty)
-    with Tuner(wanted, Watcher(), **how) as tuner:
+    with Tuner(wanted, Progress(), **how) as tuner:
         return tuner.search()
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from synthetic_runs import Gemm, gemm_case, record, run
 
+from gpuprof.commands.tune import best_everywhere, with_defaults
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
 from gpuprof.results import Run, Tuned, Tuning
-from gpuprof.tuning.rewriting import best_everywhere, with_defaults
 from gpuprof.tuning.space import Point
 
 TILES = """// mine

@@ -5,11 +5,12 @@
 from unit_support import build_request, write_transpose_kernel
 
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure.run import Progress
 from gpuprof.options import RunOptions
 from gpuprof.store import ResultsFile
 
 
-class Watcher:
+class Watcher(Progress):
     """Remembers what a run tells, and calls a function with how many cases are done."""
 
     def __init__(self, on_finished=lambda done: None):

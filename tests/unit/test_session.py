@@ -149,16 +149,17 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     monkeypatch.setattr(session, "on_host", lambda case: case.is_reference)
     monkeypatch.setattr(session._Slot, "reach", lambda slot, on_reached: events.append(("reach",)))
     request = request_of(tmp_path, ["k0_a", "k1_a"], "32,64", references="all")
-    watcher = types.SimpleNamespace(
-        opened=lambda opened, cases: None,
-        started=lambda case: events.append(("start", case.name)),
-        finished=lambda done: None,
-    )
 
     def timed(run):
         events.append(("timed", len(run.cases), {case.outcome for case in run.cases}))
 
-    run = measure(request, options(lines=True), watcher, on_timed=timed)
+    watcher = types.SimpleNamespace(
+        timed=timed,
+        opened=lambda opened, cases: None,
+        started=lambda case: events.append(("start", case.name)),
+        finished=lambda done: None,
+    )
+    run = measure(request, options(lines=True), watcher)
     hosts = {case.kernel for case in run.cases if case.is_reference}
     assert hosts
     assert events[0] == ("expects", len(run.cases))
