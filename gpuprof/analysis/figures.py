@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.groups import kernel_record
@@ -24,26 +24,13 @@ from gpuprof.results import Measurement, Run
 _NO_REASON = "no reason was recorded"
 
 
-class Standing(Protocol):
-    """What figures read of a rung: how many times as fast it is as others; None where nothing compares."""
-
-    @property
-    def gain(self) -> float | None: ...
-
-    @property
-    def vs_reference(self) -> float | None: ...
-
-    @property
-    def vs_fastest(self) -> float | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a figure is read from: a case of a run, and its rung where it is looked at as one."""
+    """What a figure is read from: a case of a run, and the `Rung` where it is looked at as one."""
 
     run: Run
     case: Measurement
-    rung: Standing | None = None
+    rung: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ memory that its files would take. What is found is a document; docs/fleet.schema
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Literal
 
@@ -235,24 +235,13 @@ class FleetRuns:
         return ", ".join(words)
 
 
-@dataclass(slots=True)
-class _Case:
-    """One case over the cards that were added so far."""
-
-    name: str
-    kernel: str
-    part: str = ""
-    rounds_us: dict[str, list[float]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-
-
 class FleetBuilder:
     """Takes in runs one by one; `tool` is what judges them."""
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
         self._cards: dict[str, Card] = {}
-        self._cases: dict[str, dict[tuple[Any, ...], _Case]] = defaultdict(dict)
+        self._cases: dict[str, dict[tuple[Any, ...], CardSeries]] = defaultdict(dict)
         self._left_out: dict[str, str] = {}
 
     def leave_out(self, file: str, why: str) -> None:
@@ -307,7 +296,7 @@ class FleetBuilder:
         key = (case.problem.key, case.kernel, launch, params, case.source_hash)
         held = self._cases[model].get(key)
         if held is None:
-            held = self._cases[model][key] = _Case(name_of_case(case), case.kernel)
+            held = self._cases[model][key] = CardSeries(name_of_case(case))
         # What binds a case is no matter of the card, and takes long to work out.
         held.part = held.part or str(FIGURES["bound_by"].read(Subject(run, case)).value or "")
         times = times_of(case).medians_us
@@ -317,7 +306,7 @@ class FleetBuilder:
             held.failures[card] = case.reason or f"it ended as {case.outcome}"
 
     def fleet(self) -> FleetRuns:
-        """What the runs so far amount to.
+        """What the runs amount to; none is added afterwards.
 
         Raises:
             InputError: There is no card at all.
@@ -328,11 +317,12 @@ class FleetBuilder:
                 f"No run on a GPU is among them.{why}", fix="Name results files of runs on a GPU."
             )
         models = Counter(card.model for card in self._cards.values()).most_common()
-        named = {model: list(self._named(model)) for model, _ in models}
+        for model, _ in models:
+            self._name_sources(model)
         failures = (
-            FailedCase(card, name, why)
-            for cases in named.values()
-            for name, case in cases
+            FailedCase(card, case.name, why)
+            for model, _ in models
+            for case in self._cases[model].values()
             for card, why in case.failures.items()
             if any(other != card for other in case.rounds_us)
         )
@@ -340,30 +330,24 @@ class FleetBuilder:
             1,
             self._tool,
             len(self._cards),
-            tuple(self._kind(model, named[model]) for model, _ in models),
+            tuple(self._kind(model) for model, _ in models),
             dict(self._versions()),
             tuple(failures),
             self._left_out,
         )
         sources = Counter((model, key[:-1]) for model, cases in self._cases.items() for key in cases)
-        several = dict.fromkeys(
-            case.kernel
-            for model, cases in self._cases.items()
-            for key, case in cases.items()
-            if sources[model, key[:-1]] > 1
-        )
+        # The kernel is the second of what a case is told by, its source the last.
+        several = dict.fromkeys(key[1] for (_, key), count in sources.items() if count > 1)
         return FleetRuns(found, self._cards, tuple(several))
 
-    def _named(self, model: str) -> Iterator[tuple[str, _Case]]:
-        """Cases by a name of their own: of one kernel's several sources each says which."""
-        cases = self._cases[model]
-        counts = Counter(case.name for case in cases.values())
-        for key, case in cases.items():
-            source = key[-1]
-            yield (f"{case.name} ({source[:8]})" if counts[case.name] > 1 and source else case.name), case
+    def _name_sources(self, model: str) -> None:
+        """Give cases names of their own: of one kernel's several sources each says which."""
+        counts = Counter(case.name for case in self._cases[model].values())
+        for (*_, source), case in self._cases[model].items():
+            case.name += f" ({source[:8]})" if counts[case.name] > 1 and source else ""
 
-    def _kind(self, model: str, named: Sequence[tuple[str, _Case]]) -> FleetKind:
-        series = [CardSeries(name, case.rounds_us, case.part) for name, case in named if case.rounds_us]
+    def _kind(self, model: str) -> FleetKind:
+        series = [case for case in self._cases[model].values() if case.rounds_us]
         cards = {title: card for title, card in self._cards.items() if card.model == model}
         judged = judge_cards(series)
         outliers = (

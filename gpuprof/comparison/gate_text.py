@@ -28,13 +28,12 @@ from gpuprof.text import format_extent
 MOST_CHARACTERS, _DEEPEST = 500, 50
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
-    |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<number>(?P<value>[+\-−]?\s*(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*
+        (?P<unit>(?!(?:and|or)\b)[A-Za-z%µ×/][\w/]*)?)
     |(?P<text>'[^']*'|"[^"]*")
     |(?P<name>[A-Za-z_][\w.]*)
     |(?P<relation><=|>=|==|!=|<|>)
-    |(?P<sign>[+\-−])
     |(?P<mark>[()])
-    |(?P<unit>[%µ×/][\w/]*)
     """,
     re.VERBOSE,
 )
@@ -301,27 +300,20 @@ class _Parser:
         return value * factor
 
     def _value(self) -> tuple[float | str, str]:
-        sign = self._take("sign").text if self._peek.kind == "sign" else ""
-        if self._peek.kind == "text" and not sign:
+        """A text, or a number and its unit, which is empty without one."""
+        if self._peek.kind == "text":
             return self._take("text").text[1:-1], ""
         what = "a number, or a text in quotation marks, is missing."
         token = self._take("number", what, "For example: 128, 3%, 'shared'")
-        value = float(token.text)
+        match = _TOKEN.match(self._text, token.place)
+        assert match is not None
+        value, unit = float("".join(match["value"].split()).replace("−", "-")), match["unit"] or ""
         if not isfinite(value):
             raise self._error(token, "this number is too large.", "Write a smaller one.")
-        return -value if sign not in ("", "+") else value, self._unit()
-
-    def _unit(self) -> str:
-        """The unit behind a number, which may be of several tokens: `GB/s`; empty without one."""
-        token = self._peek
-        if token.kind not in ("unit", "name") or token.text in ("and", "or"):
-            return ""
-        unit = self._take(token.kind).text
-        if self._peek.kind == "unit" and self._peek.text.startswith("/"):
-            unit += self._take("unit").text
-        if unit not in UNITS:
-            raise self._error(token, f"{unit!r} is not a unit.", f"Units are {', '.join(UNITS)}.")
-        return unit
+        if unit not in ("", *UNITS):
+            at = token._replace(place=match.start("unit"))
+            raise self._error(at, f"{unit!r} is not a unit.", f"Units are {', '.join(UNITS)}.")
+        return value, unit
 
     @property
     def _peek(self) -> _Token:

@@ -19,7 +19,7 @@ card only where rounds confirm it: see `_is_beyond_chance`.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from statistics import fmean, median, median_low
 
@@ -49,16 +49,17 @@ _MEDIAN = math.sqrt(math.pi / 2)
 _NOTHING = 0.0005
 
 
-@dataclass(frozen=True)
+@dataclass
 class CardSeries:
     """One case on all cards: by the card, the median of each round, at least one, all above 0.
 
-    `part` of the GPU binds it; it is empty where that is not known.
+    `part` of the GPU binds it; it is empty where that is not known. `failures` says why a card has none.
     """
 
     name: str
-    rounds_us: Mapping[str, Sequence[float]]
+    rounds_us: dict[str, list[float]] = field(default_factory=dict)
     part: str = ""
+    failures: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def times_us(self) -> dict[str, float]:
