@@ -31,7 +31,7 @@ from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Model, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
 from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, make_space
-from gpuprof.tuning.worker_pool import WorkerPool
+from gpuprof.tuning.tuner import WorkerPool
 
 FOLDER = Path(__file__).parent / "tuning"
 #: The spaces, each with its kernels and its size. A search is designed by the first three; the others

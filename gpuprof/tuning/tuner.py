@@ -11,8 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
+from gpuprof.devices.device import Device
 from gpuprof.errors import InputError
+from gpuprof.machine import usable_cores
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.counting import OnCase, findings_in, with_counts
+from gpuprof.measure.executors import ExecutorProcess
+from gpuprof.measure.pool import Pool
+from gpuprof.measure.protocol import (
+    Build,
+    Count,
+    Found,
+    Measured,
+    Open,
+    Prepare,
+)
 from gpuprof.measure.resume import asked
 from gpuprof.measure.run import Keep, Progress, empty_run_on
 from gpuprof.measure.side_by_side import Cards
@@ -20,7 +36,104 @@ from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
 from gpuprof.tuning.space import BuiltPoint, Plan, point_of
-from gpuprof.tuning.worker_pool import WorkerPool
+
+#: The longest that compiling one case may take, and counting it.
+_LONGEST_BUILD_S = 60.0
+_LONGEST_COUNT_S = 20.0
+#: Memory holds so many executors besides what else runs.
+_MOST_WORKERS = 32
+#: Cases that a worker takes at a time to count: their machine code is disassembled together, which takes
+#: little longer than that of one.
+_TOGETHER = 8
+
+
+class WorkerPool:
+    """Executors, one on each core."""
+
+    def __init__(self, device: Device, run: Open, workers: int | None = None) -> None:
+        self._device, request = device, replace(run, executes=device)
+        self._count = min(_MOST_WORKERS, workers or usable_cores())
+        self._pool = Pool([ExecutorProcess(request) for _ in range(self._count)], ahead=False)
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
+
+    def build(self, cases: Sequence[Case], on_done: OnCase, until: float) -> int:
+        """Compile cases in order and tell what they occupy.
+
+        `on_done` is called with a case's index and what is known of it, from one thread at a time; its reason
+        says why one cannot run. After `until`, by the monotonic clock, no further one is begun.
+
+        Returns:
+            How many were begun.
+
+        Raises:
+            KeyboardInterrupt: The run was asked to end.
+        """
+
+        def done(index: int, answer: Measured | str) -> None:
+            case = cases[index]
+            if isinstance(answer, str):
+                why = f"It could not be compiled: {answer}."
+                on_done(index, unmeasured(case, case.kernel, "failed", why, "it was not compiled"))
+            else:
+                on_done(index, answer.measurement)
+
+        return self._each(cases, Build, _LONGEST_BUILD_S, done, until)
+
+    def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnCase, until: float) -> int:
+        """Count cases that `build` told of, as it does: with bounds and model, or why there are none."""
+
+        def done(index: int, answer: Found | str) -> None:
+            found = findings_in(answer)
+            known = built[index][1] if found.reason else replace(built[index][1], outcome="ok", reason=None)
+            on_done(index, with_counts(known, found, self._device))
+
+        together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))
+        return self._each([case for case, _ in built], Count, _LONGEST_COUNT_S, done, until, together)
+
+    def _each(
+        self,
+        cases: Sequence[Case],
+        request_of: Callable[[Case], Any],
+        seconds: float,
+        on_done: Callable[[int, Any], None],
+        until: float,
+        together: int = 1,
+    ) -> int:
+        """Ask about each case; the answer, or why there is none, goes to `on_done`.
+
+        A process is given some at a time, to prepare them together.
+        """
+        lock = threading.Lock()
+        begun = 0
+
+        def is_over() -> bool:
+            return self._pool.closed or time.monotonic() >= until
+
+        def serve(indices: range, process: ExecutorProcess) -> None:
+            nonlocal begun
+            if len(indices) > 1 and not is_over():
+                process.tell(Prepare(tuple(cases[index] for index in indices)))
+            for index in indices:
+                if is_over():
+                    break
+                with lock:
+                    begun += 1
+                answer = process.answer(request_of(cases[index]), seconds)
+                if not self._pool.closed:
+                    with lock:
+                        on_done(index, answer)
+
+        for first in range(0, len(cases), together):
+            indices = range(first, min(first + together, len(cases)))
+            self._pool.add(cases[first].name, partial(serve, indices))
+        self._pool.settle()
+        return begun
+
 
 #: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.
 COMPILE_SECONDS = 240.0

@@ -25,7 +25,7 @@ from gpuprof.options import Given, OutputOptions, RunOptions, SelectOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.tuning.space import make_space
-from gpuprof.tuning.worker_pool import WorkerPool
+from gpuprof.tuning.tuner import WorkerPool
 
 pytestmark = pytest.mark.deep
 

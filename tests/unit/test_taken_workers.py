@@ -21,8 +21,8 @@ from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
 from gpuprof.measure.protocol import Found, Measured, Open, Opened, Size, WorkerDied
-from gpuprof.tuning import worker_pool
-from gpuprof.tuning.worker_pool import WorkerPool
+from gpuprof.tuning import tuner
+from gpuprof.tuning.tuner import WorkerPool
 
 NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
 CASE = SimpleNamespace(name="k", kernel=SimpleNamespace(id="k"))
@@ -161,7 +161,7 @@ def built(mortal, monkeypatch):
     """What a pool of one worker tells of a case."""
     told = []
     monkeypatch.setattr(executors, "WorkerProcess", mortal)
-    monkeypatch.setattr(worker_pool, "unmeasured", lambda case, kernel, outcome, why, because: why)
+    monkeypatch.setattr(tuner, "unmeasured", lambda case, kernel, outcome, why, because: why)
     with WorkerPool(DEVICE, Open(), workers=1) as one:
         one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
     return told
