@@ -11,11 +11,9 @@ Results are rounded once, and a NaN that is handed out has the bits that the GPU
 instructions of a tape its bits cannot matter.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import attrgetter, or_
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,24 +52,20 @@ class _Item(NamedTuple):
 class Tape:
     """A run of arithmetic, written instruction by instruction, in which every value is assigned once.
 
-    Of each array that it makes (`targets`), `needs` names what it depends on: sources from 0 up, places
-    (arrays of addresses in shared memory) from -1 down.
+    It makes arrays (`targets`) of sources, and of what lies at places (arrays of addresses) in shared memory.
     """
 
     sources: int = 0
     places: int = 0
     targets: int = 0
-    needs: list[frozenset[int]] = field(default_factory=list)
     _items: list[_Item] = field(default_factory=list)
-    #: By value: what it depends on, in bits (source n is bit 2n, place n bit 2n + 1), and whether it is
-    #: given, bit for bit.
-    _cones: list[int] = field(default_factory=list)
+    #: By value: whether it is given, bit for bit.
     _given: list[bool] = field(default_factory=list)
 
     def source(self) -> int:
         """Read the next array; return the value's number."""
         self.sources += 1
-        value = self._value(1 << 2 * (self.sources - 1), given=True)
+        value = self._value(given=True)
         self._items.append(_Item(LOAD, value, (self.sources - 1,)))
         return value
 
@@ -82,26 +76,24 @@ class Tape:
 
     def shared(self, place: int, displacement: int) -> int:
         """Load a float of each lane from shared memory, bytes behind a place; return the value's number."""
-        value = self._value(2 << 2 * place, given=True)
+        value = self._value(given=True)
         self._items.append(_Item(SHARED, value, (place, displacement)))
         return value
 
     def compute(self, operation: str, operands: Sequence[int]) -> int:
         """Compute a value from others, by a name in `OPERATIONS`; return its number."""
-        value = self._value(reduce(or_, (self._cones[x] for x in operands)), given=False)
+        value = self._value(given=False)
         self._items.append(_Item(OPERATIONS[operation], value, tuple(operands)))
         return value
 
     def target(self, value: int) -> None:
         """Hand a value out as the next array."""
         self._items.append(_Item(HAND_ON if self._given[value] else STORE, None, (value, self.targets)))
-        self.needs.append(_depends_on(self._cones[value]))
         self.targets += 1
 
-    def _value(self, cone: int, *, given: bool) -> int:
-        self._cones.append(cone)
+    def _value(self, *, given: bool) -> int:
         self._given.append(given)
-        return len(self._cones) - 1
+        return len(self._given) - 1
 
     def compiled(self) -> "CompiledTape":
         """Return the tape ready to be played: each value loaded where it is first used, rows used again."""
@@ -124,8 +116,7 @@ class Tape:
                     rows += 1
                 row_of[item.made] = free.pop()
             words += self._words(item, read, 0 if item.made is None else row_of[item.made])
-        needs = tuple(frozenset(n if n >= 0 else self.sources - 1 - n for n in need) for need in self.needs)
-        return CompiledTape(np.array(words, dtype=np.int32).reshape(-1, ITEM_WORDS), rows, needs)
+        return CompiledTape(np.array(words, dtype=np.int32).reshape(-1, ITEM_WORDS), rows, self.targets)
 
     def _words(self, item: _Item, read: list[int], written: int) -> list[int]:
         """Return an instruction as the player reads it; arrays are sources, then targets, then places."""
@@ -148,12 +139,6 @@ class Tape:
         return needed[::-1]
 
 
-def _depends_on(cone: int) -> frozenset[int]:
-    """Return what a set of bits names: sources from 0 up, places from -1 down."""
-    bits = (bit for bit, digit in enumerate(reversed(f"{cone:b}")) if digit == "1")
-    return frozenset(-1 - bit // 2 if bit % 2 else bit // 2 for bit in bits)
-
-
 def _loaded_when_used(items: list[_Item], loads: dict[int | None, _Item]) -> list[_Item]:
     """Return instructions with each load before the first that takes its value."""
     result = []
@@ -171,16 +156,11 @@ def _values_taken(item: _Item) -> tuple[int, ...]:
 
 @dataclass
 class CompiledTape:
-    """A tape ready to be played.
-
-    Its instructions, of shape (instructions, `ITEM_WORDS`), need so many rows of 32 values; of each array
-    that it makes `needs` names sources, and places behind them.
-    """
+    """A tape ready to be played: `words` of shape (instructions, `ITEM_WORDS`), and rows of 32 values."""
 
     words: NDArray[np.int32]
     rows: int
-    needs: tuple[frozenset[int], ...]
-    _layouts: dict[tuple[tuple[int, ...], ...], "_Layout"] = field(default_factory=dict)
+    targets: int
 
     def play(
         self,
@@ -192,51 +172,22 @@ class CompiledTape:
         """Compute the targets.
 
         Sources are float32 arrays of shape (blocks or 1, warps or 1, 32 or 1), places are valid addresses
-        within a block's shared memory in arrays of such shapes, and `shared` is (blocks, bytes). Returned are
-        arrays of the shapes to which what each depends on broadcasts; what is loaded from shared memory
-        differs from block to block.
+        within a block's shared memory in arrays of such shapes, and `shared` is (blocks, bytes). Targets have
+        the shape to which all of them broadcast: what is loaded from shared memory differs between blocks.
         """
-        layout = self._layout(sources, places, len(shared))
-        targets = layout.empty()
+        shapes = {*map(_shape_of, sources), *((len(shared), *place.shape[1:]) for place in places)}
+        blocks, warps, lanes = np.broadcast_shapes(*shapes)
+        # All that a warp has stands together.
+        made = np.empty((blocks, warps, self.targets, lanes), dtype=np.float32)
+        targets: list[Lanes] = list(made.transpose(2, 0, 1, 3))
         arrays = [*sources, *targets, *places]
         objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
         room = np.empty(self.rows * _ROW_BYTES + len(arrays) * ARRAY_BYTES + _LINE_BYTES, dtype=np.uint8)
         rows = -(-_address(room) // _LINE_BYTES) * _LINE_BYTES
         placed = rows + self.rows * _ROW_BYTES
-        blocks, warps = layout.blocks, layout.warps
         tape = _address(self.words), len(self.words), _address(objects), len(arrays), placed
         machine(*tape, blocks, warps, rows, _address(shared), shared.shape[1])
         return targets
-
-    def _layout(
-        self, sources: Sequence[Lanes], places: Sequence[NDArray[np.int64]], blocks: int
-    ) -> "_Layout":
-        given = (*map(_shape_of, sources), *((blocks, *place.shape[1:]) for place in places))
-        layout = self._layouts.get(given)
-        if layout is None:
-            shapes = [np.broadcast_shapes(*(given[number] for number in need)) for need in self.needs]
-            layout = self._layouts[given] = _Layout(shapes)
-        return layout
-
-
-class _Layout:
-    """The arrays that a tape makes of sources of given shapes."""
-
-    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
-        self.blocks, self.warps, _ = np.broadcast_shapes(*dict.fromkeys(shapes))
-        self._shapes = shapes
-        self._times = Counter(shapes)
-
-    def empty(self) -> list[Lanes]:
-        """Return an array for each shape; of those of one shape all that a warp has stands together."""
-        parts = {
-            shape: np.empty((*shape[:2], times, shape[2]), dtype=np.float32).transpose(2, 0, 1, 3)
-            for shape, times in self._times.items()
-        }
-        if len(parts) == 1:
-            return list(parts[self._shapes[0]])
-        rest = {shape: iter(part) for shape, part in parts.items()}
-        return [next(rest[shape]) for shape in self._shapes]
 
 
 def _address(array: NDArray[Any]) -> int:

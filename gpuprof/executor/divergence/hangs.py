@@ -23,7 +23,7 @@ from gpuprof.executor.memory.mbarriers import MBARRIER_BYTES, Stall
 from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
 from gpuprof.executor.program.loops import loops_of, waiting_loops
-from gpuprof.executor.program.origins import Origins, origins_of, pointers_of
+from gpuprof.executor.program.origins import Origins, origins_in, origins_of
 from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym
 from gpuprof.executor.program.source_places import call_line
 from gpuprof.executor.steps.batch import Batch, existing_lanes
@@ -149,8 +149,8 @@ class Hang:
         places = [
             (offset, name) for name, offset in self._program.own.shared.offsets.items() if offset <= start
         ]
-        near = pointers_of(goal, self._origins)
-        return not near or max(places, default=(0, ""))[1] in near
+        near = origins_in(goal, self._origins)
+        return not near or max(places, default=(0, ""))[1] in dict(near)
 
     def turning(self, lanes: Bools, block: int) -> HeldLanes:
         """Lanes in a loop, at one of its basic blocks, that does not end."""
@@ -163,13 +163,13 @@ class Hang:
             i for i in items if i.opcode[0] in ("ld", "atom") and not set(_results(i)).isdisjoint(loop.found)
         )
         address = next(operand for operand in read.operands if isinstance(operand, Mem))
-        near = pointers_of(address, self._origins) - {None}
+        near = origins_in(address, self._origins)
 
         def writes(item: Instruction) -> bool:
             goal = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
             if goal is None or item.opcode[0] not in _STORES or item in items:
                 return False
-            return bool(near & pointers_of(goal, self._origins))
+            return bool(near & origins_in(goal, self._origins))
 
         lines = self._lines(writes)
 
@@ -196,7 +196,7 @@ class Hang:
 
     @cached_property
     def _origins(self) -> Origins:
-        return origins_of(item for block in self._flow for item in block.items)
+        return origins_of(self._flow)
 
     def _lines(self, wanted: Callable[[Instruction], bool]) -> dict[str, int]:
         """Return the lines of some instructions, and how many threads here came to each."""

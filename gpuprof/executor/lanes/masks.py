@@ -95,19 +95,6 @@ class Mask:
         count = self.thread_count
         return int(count.sum()) * (self.blocks // len(count))
 
-    @cached_property
-    def lane_sets(self) -> list[tuple[NDArray[np.intp], Bools]]:
-        """The different sets of active lanes that warps have, and which warps have each.
-
-        Each is (lane numbers, warps), the latter of shape (blocks or 1, warps or 1, 1).
-        """
-        lanes = np.broadcast_to(self.lanes, (*self.lanes.shape[:2], WARP))
-        words = (lanes.astype(np.int64) << np.arange(WARP)).sum(axis=2, keepdims=True)
-        different = [int(word) for word in np.unique(words) if word]
-        return [
-            (np.flatnonzero(word >> np.arange(WARP) & 1), np.asarray(words == word)) for word in different
-        ]
-
     def per_block(self, per_warp: NDArray[Any]) -> Counts:
         """Sum a figure of shape (blocks or 1, warps or 1, 1) over the warps of each block."""
         scale = self.warps // per_warp.shape[1]

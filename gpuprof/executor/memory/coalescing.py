@@ -2,20 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs.
 
-Where not all lanes are active, warps with the same active lanes are looked at together, and only at those
-lanes.
-
 From one iteration of a loop to the next, all addresses of an instruction mostly move by the same distance.
 What it costs then follows from where that puts them in their sectors, and is examined once for each place.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, narrowed
+from gpuprof.executor.lanes.masks import WARP, Counts, Mask
 from gpuprof.executor.memory.warp_rows import grouped
 
 SECTOR_BYTES = 32
@@ -68,21 +64,26 @@ def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) ->
 
     Addresses have shape (blocks or 1, warps or 1, 32 or 1).
     """
-    if address.shape[2] == 1:
-        return _uniform(address, offset, mask, size)
-    if mask.whole:
-        rows = _Rows.of(address.reshape(-1, WARP), offset, size)
-        shape = (*address.shape[:2], 1)
-        sectors, distinct = (mask.per_block(count.reshape(shape)) for count in (rows.sectors, rows.distinct))
-        return Footprint(sectors, distinct * size, rows.low, rows.high, rows.aligned)
-    parts = [_part(address, offset, mask, size, *lane_set) for lane_set in mask.lane_sets]
-    return Footprint(
-        np.sum([part.sectors for part in parts], axis=0),
-        np.sum([part.useful_bytes for part in parts], axis=0),
-        min(part.low for part in parts),
-        max(part.high for part in parts),
-        all(part.aligned for part in parts),
+    used, active = address, mask.active_warps
+    if not mask.whole:
+        # Idle lanes do as the first active one of their warp, which adds nothing; idle warps as any other.
+        lanes, used = np.broadcast_arrays(active if address.shape[2] == 1 else mask.lanes, address)
+        first = np.take_along_axis(used, lanes.argmax(axis=2, keepdims=True), axis=2)
+        used = np.where(lanes, used, np.where(active, first, used.flat[lanes.argmax()]))
+    rows = used.reshape(-1, used.shape[2]) + offset
+    low, high = int(rows.min()), int(rows.max()) + size
+    rows = rows - rows[:, :1] // SECTOR_BYTES * SECTOR_BYTES
+    which, distinct = grouped(rows)
+    ordered = np.sort(rows[distinct], axis=1)
+    sectors, places = (
+        mask.per_block(_steps(each)[which].reshape(*used.shape[:2], 1) * active)
+        for each in (ordered // SECTOR_BYTES, ordered)
     )
+    return Footprint(sectors, places * size, low, high, not (ordered & (size - 1)).any())
+
+
+def _steps(ordered: NDArray[np.int64]) -> Counts:
+    return np.asarray((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1) + 1, dtype=np.int64)
 
 
 def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Counts:
@@ -110,56 +111,3 @@ def _changes(row: NDArray[np.intp], value: NDArray[np.int64]) -> NDArray[np.intp
     new = np.ones(len(row), dtype=np.bool_)
     new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
     return np.flatnonzero(new)
-
-
-def _uniform(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
-    """All lanes of a warp share one address: one sector and `size` bytes for each active warp."""
-    used = address if mask.whole else address[mask.narrowed_to(address.shape)]
-    count = mask.warp_count
-    aligned = not ((used + offset) & (size - 1)).any()
-    return Footprint(count, count * size, int(used.min()) + offset, int(used.max()) + offset + size, aligned)
-
-
-def _part(
-    address: NDArray[np.int64],
-    offset: int,
-    mask: Mask,
-    size: int,
-    lanes: NDArray[np.intp],
-    warps: Bools,
-) -> Footprint:
-    """Examine the warps that are true in `warps`, in all of which the same `lanes` are active."""
-    used = np.broadcast_to(narrowed(warps, address.shape), (*address.shape[:2], 1))[..., 0]
-    rows = _Rows.of(address[used][:, lanes], offset, size)
-    totals = []
-    for count in (rows.sectors, rows.distinct):
-        table = np.zeros((*address.shape[:2], 1), dtype=np.int64)
-        table[used, 0] = count
-        totals.append(mask.per_block(table * warps))
-    return Footprint(totals[0], totals[1] * size, rows.low, rows.high, rows.aligned)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """What each of many warps touches with the same active lanes: one row of addresses for each warp."""
-
-    sectors: Counts
-    distinct: Counts
-    low: int
-    high: int
-    aligned: bool
-
-    @classmethod
-    def of(cls, address: NDArray[np.int64], offset: int, size: int) -> "_Rows":
-        """Examine rows of shape (warps, active lanes)."""
-        first = address[:, :1] + offset
-        rows = address + offset - first // SECTOR_BYTES * SECTOR_BYTES
-        which, distinct = grouped(rows)
-        ordered = np.sort(rows[distinct], axis=1)
-        aligned = not (ordered & (size - 1)).any()
-        low, high = int(address.min()) + offset, int(address.max()) + offset + size
-        return cls(_steps(ordered // SECTOR_BYTES)[which], _steps(ordered)[which], low, high, aligned)
-
-
-def _steps(ordered: NDArray[np.int64]) -> Counts:
-    return np.asarray((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1) + 1, dtype=np.int64)

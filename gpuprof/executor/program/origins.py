@@ -1,57 +1,47 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which of a program's symbols what registers hold may come from."""
+"""The pointers among a program's parameters, and the variables, that registers hold an address of.
 
-from collections.abc import Iterable, Mapping
+A guess: what is loaded from memory may be an address too, and two parameters one array.
+"""
 
-from gpuprof.executor.program.flow import reads_and_writes
-from gpuprof.executor.program.ptx import Instruction, Mem, Sym, symbols_of
+from collections.abc import Mapping, Sequence
 
-#: What flows into each register.
-Origins = Mapping[str, frozenset[str | None]]
-#: Types that may hold an address.
-_WIDE = {"b64", "u64", "s64", "b128"}
+from gpuprof.executor.program.flow import BasicBlock, reads_and_writes, registers_in
+from gpuprof.executor.program.ptx import Instruction, Mem, Sym
 
-
-def pointers_of(address: Mem, origins: Origins) -> frozenset[str | None]:
-    """Return the symbols that an address comes from; None among them is what was loaded from memory."""
-    if isinstance(address.base, Sym):
-        return frozenset({address.base.name})
-    return origins.get(getattr(address.base, "name", ""), frozenset())
+#: A parameter, or a place in it, or a variable, of which an address is held.
+Origin = tuple[str, int]
+#: Those of each register.
+Origins = Mapping[str, frozenset[Origin]]
+#: What makes an address of another one.
+_MOVES = frozenset({"mov", "cvta", "cvt", "add", "sub", "mad", "selp", "and", "or", "mapa"})
 
 
-def origins_of(items: Iterable[Instruction]) -> Origins:
-    """Return the symbols that flow into each register, as addresses or as their content."""
-    flows = []
-    origins: dict[str, frozenset[str | None]] = {}
-    for item in items:
-        _, targets = reads_and_writes(item)
-        if targets:
-            sources, names = _sources(item)
-            flows.append((targets, sources, names))
-    readers: dict[str, list[int]] = {}
-    for number, (_, sources, _) in enumerate(flows):
-        for source in sources:
-            readers.setdefault(source, []).append(number)
-    # From symbols on: what an instruction makes of registers alone is looked at when something reaches these.
-    pending = [number for number, (_, _, names) in reversed([*enumerate(flows)]) if names]
-    while pending:
-        targets, sources, names = flows[pending.pop()]
-        found = names.union(*(origins[source] for source in sources if source in origins))
-        for target in targets if found else ():
-            before = origins.get(target, frozenset())
-            if not found <= before:
-                origins[target] = before | found
-                pending += readers.get(target, ())
-    return origins
+def origins_of(blocks: Sequence[BasicBlock]) -> Origins:
+    """Return what the registers of a program hold an address of."""
+    found: dict[str, frozenset[Origin]] = {}
+    items = [item for block in blocks for item in block.body if item.opcode[0] in _MOVES or _is_pointer(item)]
+    before = -1
+    while before != (before := sum(map(len, found.values()))):
+        for item in items:
+            sources = item.operands[-1:] if item.opcode[0] == "mad" else item.operands[1:]
+            origins = frozenset().union(*(origins_in(operand, found) for operand in sources))
+            for name in reads_and_writes(item)[1] if origins else ():
+                found[name] = found.get(name, frozenset()) | origins
+    return found
 
 
-def _sources(item: Instruction) -> tuple[list[str], frozenset[str | None]]:
-    """Return the registers and the symbols whose values an instruction's results are made of."""
-    if item.opcode[0] not in ("ld", "ldu", "atom"):
-        reads, _ = reads_and_writes(item)
-        return reads, frozenset(symbols_of(item.operands))
-    memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
-    if memory is not None and "param" in item.opcode and isinstance(memory.base, Sym):
-        return [], frozenset({memory.base.name})
-    return [], frozenset({None} if _WIDE & set(item.opcode) else ())
+def _is_pointer(item: Instruction) -> bool:
+    return item.opcode[:2] == ("ld", "param") and item.opcode[-1].endswith("64")
+
+
+def origins_in(operand: object, found: Origins) -> frozenset[Origin]:
+    """Return what an operand is an address of."""
+    if isinstance(operand, Mem):
+        if isinstance(operand.base, Sym):
+            return frozenset({(operand.base.name, operand.base.offset + operand.offset)})
+        operand = operand.base
+    if isinstance(operand, Sym):
+        return frozenset({(operand.name, 0)})
+    return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))

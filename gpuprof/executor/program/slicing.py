@@ -19,7 +19,8 @@ from enum import Enum
 
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import repeated
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.origins import Origin, origins_in, origins_of
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 
 _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 #: Operations on memory, by what they do there.
@@ -38,10 +39,6 @@ _CARRIED = frozenset({"addc", "subc", "madc"})
 _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
 #: What is not followed: textures, surfaces, and memory of several cards.
 _NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "multimem"})
-#: A parameter, or a place in it, or a variable, of which an address is held.
-Origin = tuple[str, int]
-#: What makes an address of another one.
-_MOVES = frozenset({"mov", "cvta", "cvt", "add", "sub", "mad", "selp", "and", "or", "mapa"})
 #: Integer additions that only move an address on.
 _ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
 
@@ -112,7 +109,7 @@ class _Slicer:
         self.content: set[str] = set()
         #: By which parameters and variables kept loads go there; None where that is not known.
         self._read_by: set[tuple[str, Origin | None]] = set()
-        self._origins = _origins(blocks)
+        self._origins = origins_of(blocks)
         self._places = [_Places(block) for block in blocks]
         self._repeated = repeated(blocks)
 
@@ -152,7 +149,7 @@ class _Slicer:
     def _origins_of(self, item: Instruction) -> frozenset[Origin | None]:
         """Return by what an access may go to memory."""
         memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
-        found = _origins_in(memory.base, self._origins) if memory is not None else frozenset()
+        found = origins_in(memory.base, self._origins) if memory is not None else frozenset()
         return found or frozenset({None})
 
     def _is_read(self, item: Instruction) -> bool:
@@ -213,37 +210,6 @@ class _Slicer:
             else:
                 assert isinstance(how, list)
                 yield Accesses(what, tuple(how))
-
-
-def _origins(blocks: list[BasicBlock]) -> dict[str, frozenset[Origin]]:
-    """Return the pointers among the parameters, and the variables, that registers hold an address of.
-
-    A guess: what is loaded from memory may be an address too, and two parameters one array.
-    """
-    found: dict[str, frozenset[Origin]] = {}
-    items = [item for block in blocks for item in block.body if item.opcode[0] in _MOVES or _is_pointer(item)]
-    before = -1
-    while before != (before := sum(map(len, found.values()))):
-        for item in items:
-            sources = item.operands[-1:] if item.opcode[0] == "mad" else item.operands[1:]
-            origins = frozenset().union(*(_origins_in(operand, found) for operand in sources))
-            for name in reads_and_writes(item)[1] if origins else ():
-                found[name] = found.get(name, frozenset()) | origins
-    return found
-
-
-def _is_pointer(item: Instruction) -> bool:
-    return item.opcode[:2] == ("ld", "param") and item.opcode[-1].endswith("64")
-
-
-def _origins_in(operand: object, found: dict[str, frozenset[Origin]]) -> frozenset[Origin]:
-    if isinstance(operand, Mem):
-        if isinstance(operand.base, Sym):
-            return frozenset({(operand.base.name, operand.base.offset + operand.offset)})
-        operand = operand.base
-    if isinstance(operand, Sym):
-        return frozenset({(operand.name, 0)})
-    return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))
 
 
 class _Places:

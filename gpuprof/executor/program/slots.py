@@ -44,14 +44,6 @@ _I32 = np.dtype(np.int32)
 _I64 = np.dtype(np.int64)
 
 
-@dataclass(frozen=True)
-class OperandSource:
-    """One operand: its slot, and the dtype to read it as if that differs from how it is kept."""
-
-    slot: int
-    kept: np.dtype[Any]
-
-
 @dataclass
 class Slots:
     """Allots slots while a program is decoded.
@@ -137,19 +129,18 @@ class Slots:
             self.specials[name] = self.new(uniform(0, _I32))
         return self.specials[name]
 
-    def source(self, operand: Operand, dtype: np.dtype[Any], line: int) -> OperandSource:
-        """Return where to read an operand that is wanted as `dtype`."""
-        if isinstance(operand, Reg):
-            slot = self.register(operand.name, line)
-        elif isinstance(operand, Imm):
-            slot = self.literal(operand, dtype)
-        elif isinstance(operand, Special):
-            slot = self.special(operand.name, line)
-        elif isinstance(operand, Sym):
-            slot = self.address(operand, line)
-        else:
-            raise UnsupportedInstruction(f"operand {operand}", line)
-        return OperandSource(slot, self.kept[slot])
+    def source(self, operand: Operand, dtype: np.dtype[Any], line: int) -> int:
+        """Return the slot of an operand that is wanted as `dtype`, though it may be kept otherwise."""
+        match operand:
+            case Reg(name):
+                return self.register(name, line)
+            case Imm():
+                return self.literal(operand, dtype)
+            case Special(name):
+                return self.special(name, line)
+            case Sym():
+                return self.address(operand, line)
+        raise UnsupportedInstruction(f"operand {operand}", line)
 
 
 def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:

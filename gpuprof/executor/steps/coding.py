@@ -90,9 +90,8 @@ class Coder:
             name = operand.name
             self.clocks.add(name)
             return lambda batch: reinterpret(batch.clock.read(name), dtype)
-        source = self.slots.source(operand, dtype, item.line)
-        slot = source.slot
-        if source.kept == dtype:
+        slot = self.slots.source(operand, dtype, item.line)
+        if self.slots.kept[slot] == dtype:
             return lambda batch: batch.registers[slot]
         return lambda batch: reinterpret(batch.registers[slot], dtype)
 

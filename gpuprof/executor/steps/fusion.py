@@ -60,7 +60,7 @@ class SharedLoads:
             if isinstance(base, Sym):
                 base, offset = replace(base, offset=0), offset + base.offset
             if base not in slots:
-                slots[base] = coder.slots.source(base, ARITHMETIC["s64"], item.line).slot
+                slots[base] = coder.slots.source(base, ARITHMETIC["s64"], item.line)
             size = _WORD_BYTES * len(parts_of(item.operands[0]))
             coder.shared_granule = min(coder.shared_granule, size)
             site = coder.site("shared_load", item)
@@ -114,8 +114,6 @@ _COLLECTED: dict[tuple[str, ...], str] = {
 }
 #: Below this a call of its own for each is as cheap.
 _FEWEST = 3
-#: Above this a run is cut: what a tape notes of its values grows with the square of its length.
-_MOST = 4096
 _F32 = ARITHMETIC["f32"]
 #: Besides arithmetic, what touches nothing but registers.
 _AMONG_REGISTERS = frozenset({"mov", "cvta", "isspacep", *TABLE})
@@ -138,9 +136,6 @@ def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction
             read.update(reads)
             written.update(writes)
             stays |= is_load
-            if len(group) == _MOST:
-                yield group
-                group, read, written, stays = [], set(), set(), False
             continue
         independent = written.isdisjoint(reads) and written.isdisjoint(writes) and read.isdisjoint(writes)
         if group and not (independent and (not stays or item.opcode[0] in _AMONG_REGISTERS)):
@@ -222,9 +217,9 @@ def _reader(
     coder: Coder, operands: Sequence[tuple[Operand, Instruction]]
 ) -> Callable[[Batch], Sequence[Lanes]]:
     """Return what reads all operands as floats: at once, where they are kept as such."""
-    sources = [coder.slots.source(operand, _F32, item.line) for operand, item in operands]
-    if len(sources) > 1 and all(source.kept == _F32 for source in sources):
-        pick: Callable[[list[Lanes]], Any] = itemgetter(*(source.slot for source in sources))
+    slots = [coder.slots.source(operand, _F32, item.line) for operand, item in operands]
+    if len(slots) > 1 and all(coder.slots.kept[slot] == _F32 for slot in slots):
+        pick: Callable[[list[Lanes]], Any] = itemgetter(*slots)
         return lambda batch: pick(batch.registers)
     reads = [coder.reader(operand, _F32, item) for operand, item in operands]
     return lambda batch: [read(batch) for read in reads]

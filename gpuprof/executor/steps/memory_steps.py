@@ -313,8 +313,8 @@ def parts_of(operand: Operand) -> tuple[Operand, ...]:
 def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Batch], Lanes]:
     """Return a reader of the address operand, without its immediate offset."""
     is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
-    source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
-    slot, kept = source.slot, source.kept
+    slot = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
+    kept = coder.slots.kept[slot]
     if "const" in item.opcode:
         window = coder.slots.constant_window()
         return lambda batch: batch.registers[slot].astype(np.int64) + batch.registers[window]

@@ -58,14 +58,6 @@ class MemoryRequest:
         how = {"line": self.line, "manner": self.manner, "parts": self.parts, "site": self.site}
         return how | {"cache": self.cache}
 
-    def __hash__(self) -> int:
-        """The same for equal requests, and computed once: a batch looks them up at each access."""
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.site, self.line, self.size, self.offset))
-
 
 class Space(Protocol):
     """A state space, as one instruction sees it."""
