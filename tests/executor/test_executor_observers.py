@@ -1,15 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A checker and a counter of one's own: an observer, in one file, that the executor knows nothing of."""
+"""A checker of one's own: an observer, in one file, that the executor knows nothing of."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 from executor_harness import cuda_program
 
-from gpuprof.backends.sim import executed
-from gpuprof.counters import OF_EXECUTOR
 from gpuprof.executor import Buffer, GlobalMemory, Listener, Observer, launch
 
 LINE_BYTES = 128
@@ -50,30 +47,6 @@ def test_an_observer_of_ones_own_counts_how_often_lines_are_read_again():
     assert result.counters["global_load_requests"] == 4 + 4 * 32
     alone = launch(cuda_program(SOURCE), (4, 1, 1), (32, 1, 1), [32, x, y], memory)
     assert alone.counters == result.counters
-
-
-class BackwardLoads(Observer):
-    """Counts the lanes that load what lies before what the lane before them loads."""
-
-    def read(self, buffer, one):
-        backwards = np.diff(one.place, prepend=0) < 0
-        one.count("backward_lanes", backwards & (one.who % 32 > 0))
-
-
-def test_a_counter_of_ones_own_is_a_row_and_the_line_that_counts(monkeypatch):
-    name = "global_load_backward_lanes"
-    row = replace(OF_EXECUTOR["global_load_requests"], name=name, unit="lanes", metrics=())
-    monkeypatch.setitem(OF_EXECUTOR, name, row)
-    source = """extern "C" __global__ void k(const int *x, int *y)
-    {
-        y[64 * blockIdx.x + threadIdx.x] = x[63 - threadIdx.x];
-        y[64 * blockIdx.x + threadIdx.x] += x[threadIdx.x];
-    }"""
-    memory = GlobalMemory()
-    x, y = (memory.allocate(np.arange(192, dtype=np.int32), name) for name in "xy")
-    result = launch(cuda_program(source), (3, 1, 1), (64, 1, 1), [x, y], memory, observers=[BackwardLoads()])
-    assert executed.counters_of(result)[name].value == 3 * 2 * 31
-    assert {line.line: line.counters.get(name) for line in executed.lines_of(result)} == {3: 186, 4: None}
 
 
 class Meetings(Observer, Listener):

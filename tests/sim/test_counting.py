@@ -4,11 +4,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 from counting_support import counted
 from problem_support import problem_for
 
+from gpuprof.backends.sim import watching
 from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.counters import OF_EXECUTOR
 from gpuprof.devices.cards import load_card
+from gpuprof.executor import Observer
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
@@ -39,6 +43,25 @@ def test_a_measured_case_gets_the_counts_and_bounds_of_the_executor():
     assert {"fma", "l1", "l2"} <= set(found.bounds)
     assert found.bound_by in found.bounds
     assert found.bounds_reason is None
+
+
+class WordLoads(Observer):
+    """Counts the lanes that load one word each."""
+
+    def read(self, buffer, one):
+        one.count("word_lanes", np.full(len(one.who), one.size * one.parts == 4))
+
+
+def test_a_counter_of_ones_own_is_a_row_and_an_observer_that_watches_every_case(monkeypatch):
+    name = "global_load_word_lanes"
+    row = replace(OF_EXECUTOR["global_load_requests"], name=name, unit="lanes", metrics=())
+    monkeypatch.setitem(OF_EXECUTOR, name, row)
+    monkeypatch.setattr(watching, "COUNTING", [WordLoads])
+    shape = configure(TILED, problem_for(TILED, 64, 64, 64), TILED.launch.block, {}, DEVICE)
+    found = SimBackend(DEVICE).run(shape, Compiler(DEVICE.arch)(shape))
+    requests = found.counters["global_load_requests"].value
+    assert found.counters[name].value == 32 * requests
+    assert sum(line.counters.get(name, 0) for line in found.lines) == 32 * requests
 
 
 def test_a_count_that_takes_too_long_costs_the_counts_only():

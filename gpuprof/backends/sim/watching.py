@@ -8,6 +8,7 @@ sector.
 
 import math
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -242,6 +243,11 @@ def _runs(sectors: set[int], before: set[int]) -> int:
     return beginning - sum(one + 1 in before for one in sectors)
 
 
+#: Whatever else watches a case that is counted, each made for it anew: an observer that counts what a row of
+#: the table of counters names, or looks for something else.
+COUNTING: list[Callable[[], Observer]] = []
+
+
 def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
     """Return what watches the part of L1 that one block has beside its shared memory, and all that watch."""
     one = case.largest
@@ -251,4 +257,4 @@ def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple
     shared = function.static_shared_bytes + one.dynamic_shared_bytes
     kept = shared + device.reserved_shared_bytes_per_block
     watch = CacheWatch((_L1_BYTES // max(1, resident) - kept) // _SECTOR_BYTES)
-    return watch, [watch]
+    return watch, [watch, *(observer() for observer in COUNTING)]
