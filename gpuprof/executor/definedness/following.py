@@ -61,7 +61,6 @@ class Definedness(StepObserver):
     """Follows undefined values of every batch of a program."""
 
     def begin(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
-        """As an observer."""
         batch.shadow = state = UndefinedBits(batch, own, unwritten)
         batch.events.listeners.append(state)
 

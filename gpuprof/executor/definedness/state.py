@@ -30,7 +30,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access, Listener
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.spaces import GenericSpace, GlobalSpace, LocalSpace, SharedSpace, Space
 
@@ -93,87 +93,48 @@ class Moved:
         return np.asarray(self.origin[..., begin : begin + max(1, size // _WORD_BYTES)].max(axis=-1))
 
 
-class SharedBits:
-    """Which bits of shared memory are undefined: at the beginning all, since nobody has written anything."""
+class MemoryBits:
+    """Which bits of a memory are undefined: at the beginning all, since nobody has written anything.
 
-    def __init__(self, blocks: int, size: int) -> None:
-        self.bits = SharedMemory(blocks, size)
-        self.bits.content[:] = 0xFF
-        self._origins: Origins | None = None
+    It is accessed as elements of some size, by their numbers. Of each word an origin is kept.
+    """
 
-    def mark(self, pattern: SharedPattern | ChunkPattern, moved: Moved | None = None) -> None:
-        """Note which bits at a pattern are undefined; None when all of them are defined."""
-        if isinstance(pattern, ChunkPattern):
-            self.bits.store_chunks(pattern, np.zeros((1, 1), dtype=moved_dtype(pattern.size)))
-            return
-        if moved is None:
-            self.bits.store(pattern, np.zeros((1, 1, 1), dtype=moved_dtype(pattern.size)))
-            return
-        self.bits.store(pattern, np.ascontiguousarray(moved.content).view(moved_dtype(pattern.size))[..., 0])
-        if self._origins is None:
-            self._origins = np.zeros(self.bits.content.size // _WORD_BYTES, dtype=np.int64)
-        words = self._words(pattern)
-        shape = np.broadcast_shapes(words.shape[:3], pattern.mask.lanes.shape, moved.origin.shape[:3])
-        chosen = np.broadcast_to(pattern.mask.lanes, shape)
-        origin = np.broadcast_to(moved.origin, (*shape, words.shape[3]))[chosen]
-        self._origins[np.broadcast_to(words, (*shape, words.shape[3]))[chosen]] = origin
-
-    def moved(self, pattern: SharedPattern) -> Moved | None:
-        """Return the undefined bits at a pattern; None when there are none."""
-        content = np.ascontiguousarray(self.bits.load(pattern))[..., None].view(np.uint8)
-        if not content.any():
-            return None
-        if self._origins is None:
-            return Moved(content, np.zeros((1, 1, 1, 4), dtype=np.int64))
-        return Moved(content, self._origins[self._words(pattern)])
-
-    def origin_at(self, block: int, byte: int) -> int:
-        """Return the origin of a byte of one block; 0 where nobody has written it."""
-        if self._origins is None:
-            return 0
-        return int(self._origins[(block * self.bits.block_bytes + byte) // _WORD_BYTES])
-
-    def replaced(self, pattern: SharedPattern, *, defined: bool) -> None:
-        """After a change in place: its elements are defined, or not at all where any bit was undefined."""
-        bits = np.zeros((1, 1, 1), dtype=moved_dtype(pattern.size))
-        if not defined and (moved := self.moved(pattern)) is not None:
-            content = np.where(moved.content.any(axis=-1, keepdims=True), np.uint8(0xFF), np.uint8(0))
-            whole = np.ascontiguousarray(np.broadcast_to(content, moved.content.shape))
-            bits = whole.view(moved_dtype(pattern.size))[..., 0]
-        self.bits.store(pattern, bits)
-
-    def _words(self, pattern: SharedPattern) -> NDArray[np.intp]:
-        """Return the numbers of the words in the batch: shape (blocks, warps or 1, 32 or 1, words)."""
-        first = self.bits.places(pattern) * pattern.size // _WORD_BYTES
-        return np.asarray(first[..., None] + np.arange(max(1, pattern.size // _WORD_BYTES)))
-
-
-class LocalBits:
-    """The undefined bits of local memory: at the beginning all."""
-
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, origin: int) -> None:
         self._bits = np.full(size, 0xFF, dtype=np.uint8)
-        self._origins: Origins = np.full(size // _WORD_BYTES + 1, LOCAL, dtype=np.int64)
+        self.origins: Origins = np.full(size // _WORD_BYTES + 1, origin, dtype=np.int64)
 
-    def load(self, first: NDArray[np.int64], size: int) -> Moved | None:
-        """Return the undefined bits of each lane's `size` bytes from `first` on; None when there are none."""
-        content = self._bits[first[..., None] + np.arange(size)]
-        return Moved(content, self._origins[self._words(first, size)]) if content.any() else None
+    def load(self, index: NDArray[np.intp], size: int) -> Moved | None:
+        """Return the undefined bits of elements; None when there are none."""
+        content = np.ascontiguousarray(self._bits.view(moved_dtype(size)).take(index))
+        found = content[..., None].view(np.uint8)
+        return Moved(found, self.origins[_words(index, size)]) if found.any() else None
 
-    def store(self, first: NDArray[np.int64], size: int, lanes: Bools, moved: Moved | None) -> None:
-        """Keep the undefined bits of what the lanes stored; None when all of it is defined."""
-        chosen = np.broadcast_to(lanes, first.shape)
-        places = first[chosen][:, None] + np.arange(size)
+    def store(self, index: NDArray[np.intp], size: int, lanes: Bools, moved: Moved | None) -> None:
+        """Keep the undefined bits of what lanes stored; None when all of it is defined."""
+        parts = [] if moved is None else [moved.content.shape[:-1], moved.origin.shape[:-1]]
+        shape = np.broadcast_shapes(index.shape, lanes.shape, *parts)
+        chosen = np.broadcast_to(lanes, shape)
+        index = np.broadcast_to(index, shape)[chosen]
         if moved is None:
-            self._bits[places] = 0
+            self._bits.view(moved_dtype(size))[index] = 0
             return
-        self._bits[places] = np.broadcast_to(moved.content, (*first.shape, size))[chosen]
-        words = self._words(first, size)[chosen]
-        self._origins[words] = np.broadcast_to(moved.origin, (*first.shape, words.shape[1]))[chosen]
+        bits = np.ascontiguousarray(moved.content).view(moved_dtype(size))[..., 0]
+        self._bits.view(moved_dtype(size))[index] = np.broadcast_to(bits, shape)[chosen]
+        words = _words(index, size)
+        self.origins[words] = np.broadcast_to(moved.origin, (*shape, words.shape[1]))[chosen]
 
-    @staticmethod
-    def _words(first: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        return np.asarray(first[..., None] // _WORD_BYTES + np.arange(max(1, size // _WORD_BYTES)))
+    def replace(self, index: NDArray[np.intp], size: int, lanes: Bools, *, defined: bool) -> None:
+        """After a change in place: elements are defined, or not at all where any bit was undefined."""
+        moved = None if defined else self.load(index, size)
+        if moved is not None:
+            whole = np.where(moved.content.any(axis=-1, keepdims=True), np.uint8(0xFF), np.uint8(0))
+            moved = Moved(np.broadcast_to(whole, moved.content.shape), moved.origin)
+        self.store(index, size, lanes, moved)
+
+
+def _words(index: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    """Return the numbers of the words of elements, in one more dimension."""
+    return np.asarray((index * size // _WORD_BYTES)[..., None] + np.arange(max(1, size // _WORD_BYTES)))
 
 
 #: The undefined bits that some lanes moved, and where each lane's access starts in its space.
@@ -194,10 +155,11 @@ class UndefinedBits(Listener):
     def __init__(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
         self._batch = batch
         self.shape = batch.blocks, batch.warps, WARP
-        self.shared = SharedBits(batch.blocks, batch.layout.all_bytes)
+        self.shared = MemoryBits(batch.shared.content.size, 0)
+        self.local = MemoryBits(batch.local.size, LOCAL)
         for part in own.reserved(batch.layout):
-            self.shared.bits.content[:, part] = 0
-        self.local = LocalBits(batch.local.size)
+            starts = np.arange(batch.blocks)[:, None] * batch.shared.block_bytes
+            self.shared.store(starts + np.arange(part.start, part.stop), 1, np.ones((1, 1), np.bool_), None)
         self.registers = {slot: never_written(dtype) for slot, dtype in unwritten.items()}
         self._read_first: tuple[int, tuple[int, int, int], int] | None = None
 
@@ -230,19 +192,21 @@ class UndefinedBits(Listener):
         if access is Access.SOURCE:
             self._require_source(pattern, line)
         elif access in (Access.LANDED, Access.BULK) or (access is Access.WRITE and values is not None):
-            self.shared.mark(pattern)
+            index = self._batch.shared.places(pattern)
+            lanes = pattern.mask.lanes if isinstance(pattern, SharedPattern) else np.ones((1, 1), np.bool_)
+            self.shared.store(index, pattern.size, lanes, None)
 
     def _require_source(self, pattern: SharedPattern | ChunkPattern, line: int) -> None:
         """What the copy engine reads of shared memory goes to global memory: it must be defined."""
         assert isinstance(pattern, ChunkPattern)
-        bits = self.shared.bits.load_chunks(pattern)
-        wrong = np.ascontiguousarray(bits)[..., None].view(np.uint8) != 0
-        if wrong.any():
-            row, chunk, byte = (int(i) for i in np.argwhere(wrong)[0])
+        moved = self.shared.load(self._batch.shared.places(pattern), pattern.size)
+        if moved is not None:
+            row, chunk, byte = (int(i) for i in np.argwhere(moved.content)[0])
             block = int(pattern.block[chunk]) if pattern.leading > 1 else row
             position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
             place = int(pattern.start[chunk]) + byte
-            origin = self.shared.origin_at(block, place) or int(origins_of(line, place))
+            known = self.shared.origins[(block * self._batch.shared.block_bytes + place) // _WORD_BYTES]
+            origin = int(known or origins_of(line, place))
             self.refuse(origin, position, line, "copies to global memory")
 
     # What rules do.
@@ -251,44 +215,42 @@ class UndefinedBits(Listener):
         """Return the undefined bits of what lanes find at addresses of a space; of global memory none."""
         sources: list[Source] = []
         for part, lanes, place in _places(space, address, mask):
-            moved: Moved | None = None
-            if isinstance(part, SharedSpace):
-                pattern = part.examined(self._batch, place, lanes, load=True)
-                moved, start = self.shared.moved(pattern), pattern.address
-            elif isinstance(part, LocalSpace):
-                start = self._local_bytes(part, place, lanes)
-                moved = self.local.load(start, part.request.size)
-            if moved is not None:
-                sources.append((lanes.lanes, moved, start))
+            if not isinstance(part, GlobalSpace):
+                memory, index, start = self._at(part, lanes, place)
+                if (moved := memory.load(index, size_of(part))) is not None:
+                    sources.append((lanes.lanes, moved, start))
         return sources
 
     def put(self, space: Space, address: Lanes, mask: Mask, moved: Moved | None, line: int) -> None:
         """Undefined bits of what was stored go to shared and local memory with it; elsewhere none may go."""
         for part, lanes, place in _places(space, address, mask):
-            if isinstance(part, SharedSpace):
-                if moved is not None:
-                    self.shared.mark(part.examined(self._batch, place, lanes, load=False), moved)
-            elif isinstance(part, LocalSpace):
-                start = self._local_bytes(part, place, lanes)
-                self.local.store(start, part.request.size, lanes.lanes, moved)
-            elif isinstance(part, GlobalSpace) and moved is not None:
-                wrong = np.asarray(moved.content.any(axis=-1) & lanes.lanes)
-                if wrong.any():
-                    position = first_true(wrong)
-                    buffer = self._batch.memory.nearest(int(self.spread(place)[position]))
-                    use = f"stores to {buffer.name if buffer is not None else 'global memory'}"
-                    self.refuse(moved.first(position, self.shape)[1], position, line, use)
+            if not isinstance(part, GlobalSpace):
+                memory, index, _ = self._at(part, lanes, place)
+                memory.store(index, size_of(part), lanes.lanes, moved)
+            elif moved is not None and (wrong := np.asarray(moved.content.any(axis=-1) & lanes.lanes)).any():
+                position = first_true(wrong)
+                buffer = self._batch.memory.nearest(int(self.spread(place)[position]))
+                use = f"stores to {buffer.name if buffer is not None else 'global memory'}"
+                self.refuse(moved.first(position, self.shape)[1], position, line, use)
 
     def replace(self, space: Space, address: Lanes, mask: Mask, *, defined: bool) -> None:
-        """After a change of shared memory in place: see `SharedBits.replaced`."""
+        """After a change of memory in place: see `MemoryBits.replace`."""
         for part, lanes, place in _places(space, address, mask):
-            if isinstance(part, SharedSpace):
-                self.shared.replaced(part.examined(self._batch, place, lanes, load=False), defined=defined)
+            if not isinstance(part, GlobalSpace):
+                memory, index, _ = self._at(part, lanes, place)
+                memory.replace(index, size_of(part), lanes.lanes, defined=defined)
 
-    def _local_bytes(self, space: LocalSpace, address: Lanes, mask: Mask) -> NDArray[np.int64]:
-        """Return where in the batch's local memory each lane's bytes start."""
+    def _at(
+        self, space: Space, mask: Mask, address: Lanes
+    ) -> tuple[MemoryBits, NDArray[np.intp], NDArray[np.int64]]:
+        """Return the memory that lanes access, their elements there, and the bytes where these start."""
+        if isinstance(space, SharedSpace):
+            pattern = space.examined(self._batch, address, mask, load=True)
+            return self.shared, self._batch.shared.places(pattern), pattern.address
+        assert isinstance(space, LocalSpace)
         own = self._batch.lane_numbers * self._batch.local_bytes
-        return np.where(mask.lanes, own + address + space.request.offset, 0)
+        start = np.where(mask.lanes, own + address + space.request.offset, 0)
+        return self.local, start // space.request.size, start
 
     def note(self, line: int, position: tuple[int, int, int], byte: int) -> None:
         """Remember the first read of what nobody had written: of a byte, or of an `ABSENT_LANE`."""

@@ -34,15 +34,6 @@ Addresses = NDArray[np.int64]
 _Asked = tuple[Addresses, Addresses, NDArray[np.intp]]
 
 
-def joined(start: Addresses, end: Addresses) -> tuple[Addresses, Addresses]:
-    """Return stretches in the order of their addresses as few that do not meet, each from start to end."""
-    if not start.size:
-        return start, end
-    reach = np.maximum.accumulate(end)
-    last = np.append(np.flatnonzero(start[1:] > reach[:-1]), start.size - 1)
-    return start[np.append(0, last[:-1] + 1)], reach[last]
-
-
 class Places:
     """Where copies read or write."""
 
@@ -59,19 +50,8 @@ class Places:
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """The first byte of all, and the first after them."""
-        first, end = self._runs
-        return (int(first[0]), int(end[-1])) if first.size else (0, 0)
-
-    @cached_property
-    def _runs(self) -> tuple[Addresses, Addresses]:
         start, end, _ = self._pieces
-        return joined(start, end)
-
-    def meet(self, start: Addresses, end: Addresses) -> bool:
-        """Whether they have bytes of any of some stretches, whoever asked for them."""
-        first, reach = self._runs
-        before = np.searchsorted(first, end) - 1
-        return bool(((before >= 0) & (reach[before] > start)).any())
+        return (int(start[0]), int(end.max())) if start.size else (0, 0)
 
     def first_in(self, start: Addresses, size: int, waiting: Bools) -> tuple[int, int, int, int] | None:
         """Return the number of the first of some places of `size` bytes that waiting lanes touch.
@@ -194,17 +174,14 @@ class GlobalFlights(Observer):
         self._writing = any(flight.writes for flight in self._flying)
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
-        """As an observer."""
         if self._writing:
             self._require_apart(buffer, one, writes=False)
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
-        """As an observer."""
         if self._flying:
             self._require_apart(buffer, one, writes=True)
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As an observer."""
         if self._flying:
             self._require_apart(buffer, one, writes=True)
 
@@ -241,16 +218,11 @@ class GlobalFlights(Observer):
 
         Returns its number, the copy, and (block, warp, lane) of the copy's.
         """
-        asked: tuple[Addresses, Addresses] | None = None
         for flight in self._flying:
             assert flight.places is not None
             low, high = flight.places.bounds if writes or flight.writes else (0, 0)
             if low < int(start.max()) + size and int(start.min()) < high:
-                if asked is None:
-                    ordered = np.sort(start)
-                    asked = joined(ordered, ordered + size)
-                # Most do not meet, whoever is asked.
-                hit = flight.places.meet(*asked) and flight.places.first_in(start, size, flight.waiting)
+                hit = flight.places.first_in(start, size, flight.waiting)
                 # Stores of other blocks may meet where they store the same.
                 if hit and (not flight.writes or hit[1] == blocks()[hit[0]]):
                     return hit[0], flight, hit[1:]

@@ -261,12 +261,15 @@ class SharedMemory:
             self._views[size] = self.content.view(moved_dtype(size))
         return self._views[size]
 
-    def places(self, pattern: SharedPattern) -> NDArray[np.intp]:
-        """Return where the lanes' elements are in the content of all blocks, in units of their size."""
-        if pattern.per_block:
-            return pattern.index
-        elements = self.block_bytes // pattern.size
-        return np.asarray(pattern.index + (np.arange(len(self.content)) * elements)[:, None, None])
+    def places(self, pattern: SharedPattern | ChunkPattern) -> NDArray[np.intp]:
+        """Return where elements are in the content of all blocks, in units of their size.
+
+        Of lanes the shape is (blocks, warps or 1, 32 or 1), of chunks as of `load_chunks`.
+        """
+        starts = np.arange(len(self.content)) * (self.block_bytes // pattern.size)
+        if isinstance(pattern, ChunkPattern):
+            return pattern.index[None] if pattern.leading > 1 else pattern.index + starts[:, None]
+        return pattern.index if pattern.per_block else np.asarray(pattern.index + starts[:, None, None])
 
     def load(self, pattern: SharedPattern) -> Lanes:
         """Return what the lanes read: shape (blocks, warps or 1, 32 or 1)."""

@@ -85,12 +85,10 @@ class ThreadOrder(Listener):
             self.clocks.meet(None if blocks is None else blocks[:, None], self.timeline.advance())
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        """As a listener."""
         if not self._untouched and access in ORDERING:
             self.clocks.hear(access, signal, self.timeline.advance())
 
     def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        """As a listener."""
         if self._untouched:
             return
         now = self.timeline.advance()

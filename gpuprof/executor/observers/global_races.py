@@ -152,7 +152,6 @@ class Shadow(Observer):
         self._lane_stores: LaneStores | None = None
 
     def wants(self, buffer: Any) -> bool:
-        """As an observer."""
         return bool(buffer.address == self.buffer.address)
 
     def read(self, buffer: Any, one: MemoryOperation) -> None:

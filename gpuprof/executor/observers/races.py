@@ -117,7 +117,6 @@ class RaceDetector(Listener):
         line: int,
         values: Lanes | None = None,
     ) -> None:
-        """As a listener."""
         changed = None
         if values is not None and isinstance(pattern, SharedPattern):
             if access is Access.WRITE:
@@ -127,7 +126,6 @@ class RaceDetector(Listener):
         self.record(access, pattern, line, changed)
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        """As a listener."""
         if self._interval.HEARS_SIGNALS:
             self.record(access, signal, line)
 
@@ -147,7 +145,6 @@ class RaceDetector(Listener):
             self._judge(barrier=True)
 
     def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        """As a listener."""
         if whole.any():
             self.record(Access.SYNCWARP, self._signals.of(whole[..., None], (0, 0)), 0)
         if self._interval.HEARS_SIGNALS and (rest := np.asarray(mask.lanes & ~whole[..., None])).any():
@@ -167,7 +164,6 @@ class RaceDetector(Listener):
             self._refuse(FaultKind.SHARED_RACE, detail, line, position, place)
 
     def settle(self) -> None:
-        """As a listener."""
         self._judge(barrier=True)
 
     def _judge(self, *, barrier: bool = False) -> None:

@@ -20,11 +20,9 @@ class StaleReads(Observer):
         self._fault = fault
 
     def wants(self, buffer: Any) -> bool:
-        """As an observer."""
         return isinstance(buffer, Buffer) and not buffer.read_only
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
-        """As an observer."""
         if one.cache is not self._cache:
             return
         elements, each = buffer.elements_at(one.place, one.size)

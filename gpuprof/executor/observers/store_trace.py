@@ -35,7 +35,6 @@ class ValuelessElements(Observer):
         self._marks: dict[int, NDArray[np.bool_]] = {}
 
     def wants(self, buffer: Any) -> bool:
-        """As an observer."""
         if self._own is None:
             return isinstance(buffer, Buffer) and not buffer.read_only
         return buffer.address in self._own
@@ -52,12 +51,10 @@ class ValuelessElements(Observer):
                 raise ValueNeeded(buffer.name, one.line)
 
     def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
-        """As an observer."""
         marks, place = self._at(buffer, one)
         marks[place] = one.address_only
 
     def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
-        """As an observer."""
         self.read(buffer, one)
         self.write(buffer, one, failed)
 
@@ -78,7 +75,6 @@ class StoredBytes(Observer):
         self.by_name: dict[str, Counts] = {}
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
-        """As an observer."""
         order = one.order
         if one.mask is not None:
             per_block = np.zeros(order.blocks, dtype=np.int64) + one.mask.thread_count

@@ -60,11 +60,9 @@ class Witness(Observer):
         self._read: tuple[Buffer, int, int] | None = None
 
     def begin(self, named: Named) -> None:
-        """As an observer."""
         self._launches.append(named)
 
     def wants(self, buffer: Any) -> bool:
-        """As an observer."""
         return buffer.address in self._watched
 
     def writer(self, buffer: Buffer, element: int) -> Deed | None:
@@ -88,11 +86,9 @@ class Witness(Observer):
         return UnwrittenRead(buffer, element, deed)
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
-        """As an observer."""
         self._note_write(buffer, one, atomic=False)
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As an observer."""
         self.read(buffer, one)
         self._note_write(buffer, one, atomic=True)
 

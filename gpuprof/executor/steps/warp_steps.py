@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode the instructions by which lanes of a warp exchange values, once those that they name have come."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,22 +21,6 @@ _EVERYBODY = 0xFFFFFFFF
 _MOVED = {"up": np.subtract, "down": np.add, "bfly": np.bitwise_xor}
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What was found for these lanes, with these members, while these lived.
-
-    Attributes:
-        group: For each lane those that it exchanges with; None where that is all who run the instruction.
-        incomplete: The lanes that must wait; None if none must.
-    """
-
-    mask: Mask
-    members: Lanes
-    live: Mask
-    group: LaneBits | None
-    incomplete: Bools | None
-
-
 def names_all(item: Instruction) -> bool:
     """Tell whether a warp operation names all lanes of the warp, whatever registers hold."""
     operand = item.operands[-1]
@@ -54,7 +36,6 @@ class MemberMask:
         self._names_all = names_all(item)
         if self._waits:
             self._read = coder.reader(item.operands[-1], _S32, item)
-        self._seen: _Seen | None = None
 
     def meet(self, batch: Batch, mask: Mask, *values: Lanes) -> tuple[LaneBits | None, tuple[Lanes, ...]]:
         """Return with whom each lane exchanges, and what all of them bring.
@@ -74,27 +55,15 @@ class MemberMask:
             return batch.meeting.group, tuple(together)
         if not self._waits or (self._names_all and batch.alone and mask is batch.mask):
             return None, values
-        seen = self._examined(batch, mask)
-        if seen.incomplete is not None:
-            name, line = self._item.name, self._item.line
-            raise Arrival(name, line, mask, seen.members.view(np.uint32), seen.incomplete, values)
-        return seen.group, values
-
-    def _examined(self, batch: Batch, mask: Mask) -> _Seen:
-        members, seen = self._read(batch), self._seen
-        known = seen is not None and seen.mask is mask and seen.live is batch.live
-        if known and seen is not None and np.array_equal(seen.members, members):
-            return seen
-        named = members.view(np.uint32)
-        text = f"gives {self._item.name} the member mask {{:#010x}}, which does not name itself"
-        batch.refuse(FaultKind.BARRIER, mask, ~in_bits(named), self._item.line, text, named)
+        named, item = self._read(batch).view(np.uint32), self._item
+        text = f"gives {item.name} the member mask {{:#010x}}, which does not name itself"
+        batch.refuse(FaultKind.BARRIER, mask, ~in_bits(named), item.line, text, named)
         group = groups(mask.lanes, named)
         waits = mask.lanes & (missing(group, named, batch.live.lanes) != 0)
-        everybody = ballot(mask.lanes)
-        apart = bool(((group != everybody) & mask.lanes).any())
-        incomplete = waits if waits.any() else None
-        self._seen = seen = _Seen(mask, members, batch.live, group if apart else None, incomplete)
-        return seen
+        if waits.any():
+            raise Arrival(item.name, item.line, mask, named, waits, values)
+        apart = bool(((group != ballot(mask.lanes)) & mask.lanes).any())
+        return group if apart else None, values
 
 
 def spread(value: Lanes, batch: Batch) -> Lanes:
