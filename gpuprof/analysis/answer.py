@@ -103,8 +103,8 @@ class Answer:
     def beside(self) -> str:
         """What a tile says beside its time: a factor, or by how much a model may be off."""
         versus = self.reference or self.simplest
-        if versus is None and self.kind == "modelled":
-            return self.time.removeprefix(self.short_time).strip()
+        if versus is None and self.model is not None:
+            return model_interval(self.model).removeprefix(f"{self.short_time} ")
         return versus.text if versus else ""
 
     @property

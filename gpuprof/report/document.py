@@ -13,7 +13,7 @@ from typing import Literal
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.status import Banner, Mark
+from gpuprof.analysis.status import Mark
 
 #: Before what to know before believing the rest.
 CAUTION = Mark("!", "!")
@@ -140,7 +140,7 @@ class Section:
     folded: bool = False
 
 
-Content = Sentence | Banner | Table | Legend | AnswerTile | CodeBlock | Drawing | Section
+Content = Sentence | Table | Legend | AnswerTile | CodeBlock | Drawing | Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from gpuprof.analysis.status import Banner
 from gpuprof.report.document import (
     AnswerTile,
     Cell,
@@ -20,7 +19,6 @@ from gpuprof.report.document import (
 from gpuprof.text import visible
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
-_LEVELS = {"bad": "✗", "warning": "⚠", "note": "ℹ"}
 _NOT_MEASURED = "not measured"
 #: Columns of a higher rank would make a table wider than a page of a repository shows.
 _HIGHEST_RANK = 8
@@ -63,7 +61,7 @@ def _part(item: Content, heading: str) -> Iterator[str]:
 
 
 def _is_point(item: Content) -> bool:
-    return isinstance(item, AnswerTile | Banner) or (isinstance(item, Sentence) and item.mark is not None)
+    return isinstance(item, AnswerTile) or (isinstance(item, Sentence) and item.mark is not None)
 
 
 def _point(item: Content) -> str:
@@ -71,9 +69,6 @@ def _point(item: Content) -> str:
         case AnswerTile():
             said = f"{item.said}. Next: {item.action}" if item.action else item.said
             return f"- **{_text(item.lead)}** {_text(item.size)}: {_code(item.kernel)}, {_text(said)}"
-        case Banner():
-            texts = " ".join(map(_text, filter(None, (item.detail, item.fix))))
-            return f"- {_LEVELS[item.level]} **{_text(item.title)}.** {texts}".rstrip()
         case Sentence():
             return f"- {item.mark.symbol} {_text(item.text)}" if item.mark else f"- {_text(item.text)}"
     return ""

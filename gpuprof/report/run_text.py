@@ -18,7 +18,7 @@ from gpuprof.analysis.figures import FIGURES, Figure, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
-from gpuprof.analysis.status import Banner, Mark, exceeded_limit, status_of
+from gpuprof.analysis.status import Banner, Level, Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import CaseRow, Filled, case_table, filled_table, of_figure, of_model, part_of
 from gpuprof.report.device_facts import names_text
@@ -52,6 +52,12 @@ _MOST_NAMED = 3
 _LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
+#: Signs of cautions by how grave they are.
+_LEVELS: dict[Level, tuple[Mark, Tone]] = {
+    "bad": (Mark("✗", "x"), "bad"),
+    "warning": (CAUTION, "warning"),
+    "note": (Mark("i", "i"), "muted"),
+}
 _PENDING = Cell("…")
 Held = Sequence[tuple[Group, SizeLadder]]
 #: Why a case was skipped that says nothing about it, by what is recorded of its parts.
@@ -98,7 +104,7 @@ def answer_document(
     content: list[Content] = list(_tables(run, held, named, pending))
     content += _missing(run, ladders, named)
     found = [banner for banner in cautions(run) if banner.code not in _SAID and banner.level != "note"]
-    content += [replace(banner, detail="", fix="") for banner in found[:_MOST_CAUTIONS]]
+    content += [Sentence(f"{one.title}.", *_LEVELS[one.level]) for one in found[:_MOST_CAUTIONS]]
     content += _answers(run, held, pending)
     left = len(ladders) - _MOST_ANSWERS
     notes = (f"{left} more sizes" if left > 0 else "", hint)
@@ -391,9 +397,10 @@ def run_report(run: Run) -> Document:
     return Document(run_title(run), facts, tuple(content))
 
 
-def _note(banner: Banner) -> Banner:
+def _note(banner: Banner) -> Sentence:
     short = banner.level == "note" or banner.code in _SAID_BY_TITLE
-    return replace(banner, detail="") if short else banner
+    texts = (f"{banner.title}.", "" if short else banner.detail, banner.fix)
+    return Sentence(" ".join(filter(None, texts)), *_LEVELS[banner.level])
 
 
 def _group(run: Run, group: Group) -> Iterator[Content]:

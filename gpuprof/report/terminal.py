@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gpuprof.analysis.numbers import bound
-from gpuprof.analysis.status import Banner, Mark
+from gpuprof.analysis.status import Mark
 from gpuprof.report.document import (
     AnswerTile,
     Cell,
@@ -50,11 +50,6 @@ _STYLES: dict[Tone, str] = {
     "warning": "yellow",
     "muted": "dim",
     "strong": "bold",
-}
-_LEVELS: dict[str, tuple[Mark, Tone]] = {
-    "bad": (Mark("✗", "x"), "bad"),
-    "warning": (Mark("!", "!"), "warning"),
-    "note": (Mark("i", "i"), "muted"),
 }
 
 
@@ -98,10 +93,6 @@ def _print_item(writer: "_TerminalWriter", item: Content) -> None:
             _print_content(writer, item.content)
         case Sentence():
             writer.paragraph(writer.sign(item.mark), item.text, item.tone)
-        case Banner():
-            mark, tone = _LEVELS[item.level]
-            text = " ".join(filter(None, (f"{item.title}.", item.detail, item.fix)))
-            writer.paragraph(writer.sign(mark), text, tone)
         case Legend():
             writer.legend()
         case CodeBlock():
