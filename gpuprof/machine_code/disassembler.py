@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run nvdisasm, NVIDIA's disassembler: the package's, else the one on the path or of an installed toolkit."""
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from gpuprof.errors import BackendUnavailable
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
 from gpuprof.toolchain.assembling import installed, packaged
+from gpuprof.toolchain.cache import kept_together
 
 _PACKAGE = "nvidia-cuda-nvdisasm"
 _FIX = f"Install it with: pip install {_PACKAGE}"
@@ -30,6 +32,22 @@ def find_nvdisasm() -> Path:
         what = "Instructions are not counted: the disassembler nvdisasm is missing."
         raise BackendUnavailable(what, fix=_FIX)
     return found[0]
+
+
+def listings_of(cubins: Sequence[bytes]) -> dict[bytes, str]:
+    """What `disassemble` returns of each cubin: from the cache, else of all others together.
+
+    Raises:
+        BackendUnavailable: nvdisasm is missing, or cannot read one of the files.
+    """
+    tool = [str(path := find_nvdisasm()), path.stat().st_size, path.stat().st_mtime_ns]
+    by_key = {hashlib.sha256(repr(tool).encode() + cubin).hexdigest(): cubin for cubin in cubins}
+
+    def make(keys: Sequence[str]) -> list[str]:
+        return disassemble_together([by_key[key] for key in keys])
+
+    found = kept_together(str, [*by_key], make)
+    return {cubin: found[key] for key, cubin in by_key.items()}
 
 
 def disassemble_together(cubins: Sequence[bytes]) -> list[str]:

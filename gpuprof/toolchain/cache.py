@@ -77,22 +77,35 @@ def kernels_named(entries: Sequence[str]) -> Any:
 
 def kept(kind: type[T], identity: Sequence[Any], make: Callable[[], T]) -> T:
     """What was made before, or is made now, of what `identity` says in full."""
+    key = _digest(identity)
+    return kept_together(kind, [key], lambda _: [make()])[key]
+
+
+def kept_together(
+    kind: type[T], keys: Sequence[str], make: Callable[[Sequence[str]], Sequence[T]]
+) -> dict[str, T]:
+    """What was made before by its key, or is made now: all of it together that is missing."""
     folder = open_cache()
     if folder is None:
-        return make()
-    key = _digest(identity)
+        return dict(zip(keys, make(keys), strict=True))
+    found: dict[str, T] = {}
+
+    def missing(folder: PrivateFolder) -> list[str]:
+        for key in keys:
+            if key not in found and (made := _read(kind, folder, f"{key}.json")) is not None:
+                folder.touch(f"{key}.json")
+                found[key] = made
+        return [key for key in keys if key not in found]
+
     with folder:
-        made = _read(kind, folder, f"{key}.json")
-        if made is not None:
-            folder.touch(f"{key}.json")
-            return made
-        # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
-        with folder.locked(f"{key}.lock", _PATIENCE_S):
-            made = _read(kind, folder, f"{key}.json")
-            if made is None:
-                made = make()
-                _write(folder, f"{key}.json", made)
-        return made
+        if lacking := missing(folder):
+            # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
+            with folder.locked(f"{lacking[0]}.lock", _PATIENCE_S):
+                if lacking := missing(folder):
+                    for key, made in zip(lacking, make(lacking), strict=True):
+                        _write(folder, f"{key}.json", made)
+                        found[key] = made
+        return found
 
 
 def open_cache() -> PrivateFolder | None:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import Kept, LaunchResult, Program
-from gpuprof.machine_code.disassembler import disassemble, disassemble_together
+from gpuprof.machine_code.disassembler import listings_of
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
@@ -89,10 +89,9 @@ class Listings:
                 if sum(map(len, self._known)) + sum(map(len, together)) > _KEPT_BYTES:
                     self._known.clear()
                 try:
-                    listings = disassemble_together([*together])
+                    self._known |= listings_of([*together])
                 except BackendUnavailable:  # of any of them
-                    together, listings = {cubin: None}, [disassemble(cubin)]
-                self._known.update(zip(together, listings, strict=True))
+                    self._known |= listings_of([cubin])
             return self._known[cubin]
 
     def _new(self) -> Iterator[bytes]:
