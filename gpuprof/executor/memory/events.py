@@ -47,7 +47,7 @@ class Events:
         self.address_only = False
         self.listeners: list[Listener] = []
         self.signals = Signals()
-        self._shared, self._local, self._tally = shared, local, tally
+        self._shared, self.local, self._tally = shared, local, tally
         #: By the address of a buffer.
         self._observers: dict[int, list[Observer]] = {}
 
@@ -55,7 +55,7 @@ class Events:
         """From now on these are told who touches what they want to know of, and listeners of all the rest."""
         # Before those that judge: what is wrong ends the launch.
         self.listeners[:0] = [one for one in observers if isinstance(one, Listener)]
-        everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self._local]
+        everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self.local]
         for buffer in everything:
             if wanting := [one for one in observers if one.wants(buffer)]:
                 self._observers.setdefault(buffer.address, []).extend(wanting)
@@ -78,10 +78,6 @@ class Events:
             one = MemoryOperation(self.order, **given)
             for observer in observers:
                 getattr(observer, event)(buffer, one, *more)
-
-    def local(self, event: Event, *more: Lanes | None, **access: Any) -> None:
-        """Lanes access their own local memory; see `tell`."""
-        self.tell(event, self._local, *more, **access)
 
     def touch(
         self,

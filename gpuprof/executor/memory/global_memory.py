@@ -33,21 +33,6 @@ def moved_dtype(size: int) -> np.dtype[Any]:
     return _MOVED[size]
 
 
-class Allotted:
-    """Which bytes of a buffer may be accessed: one element each, padded for accesses that end behind it."""
-
-    def __init__(self, given: NDArray[np.bool_]) -> None:
-        self._given = given
-
-    def mark(self, start: int, size: int, *, given: bool) -> None:
-        """Let `size` bytes from `start` on be accessed, or no longer."""
-        self._given[start : start + size] = given
-
-    def holds(self, start: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
-        """Tell for places inside the buffer whether `size` bytes from there on may be accessed."""
-        return np.asarray(self._given[start[..., None] + np.arange(size)].all(axis=-1))
-
-
 class Buffer:
     """One allocation: a kernel argument, and the content before and after.
 
@@ -55,7 +40,7 @@ class Buffer:
     read-only buffer (constants and parameters) not before something changes it all the same, as an atomic
     operation may. It is `combined` once an atomic operation changed it, so that its content is several
     blocks' work, and `loaded` once a kernel read from it. Where not all bytes may be accessed, `allotted`
-    says which.
+    says which, one element each, padded for accesses that end behind it.
     """
 
     def __init__(
@@ -66,7 +51,7 @@ class Buffer:
         self.size = content.nbytes
         self.read_only = read_only
         self.combined = self.loaded = False
-        self.allotted: Allotted | None = None
+        self.allotted: NDArray[np.bool_] | None = None
         self._dtype = content.dtype
         self._shape = content.shape
         self._bytes = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
@@ -238,7 +223,8 @@ class GlobalMemory:
         for buffer in self.buffers:
             inside = left & (start >= buffer.address) & (start + size <= buffer.address + buffer.size)
             if buffer.allotted is not None:
-                inside &= buffer.allotted.holds(np.where(inside, start - buffer.address, 0), size)
+                first = np.where(inside, start - buffer.address, 0)[..., None]
+                inside &= buffer.allotted[first + np.arange(size)].all(axis=-1)
             if inside.any():
                 parts.append((buffer, inside))
                 left = left & ~inside

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from gpuprof.executor.memory.global_memory import Allotted, GlobalMemory
+from gpuprof.executor.memory.global_memory import GlobalMemory
 
 #: What a device has if the host does not ask for another size.
 HEAP_BYTES = 8 << 20
@@ -27,7 +27,7 @@ class Heap:
 
     def __init__(self, memory: GlobalMemory) -> None:
         self.buffer = memory.allocate(np.full(HEAP_BYTES, _FRESH, np.uint8), _NAME)
-        self.buffer.allotted = self._allotted = Allotted(np.zeros(HEAP_BYTES + _ALIGNMENT, dtype=np.bool_))
+        self.buffer.allotted = self._allotted = np.zeros(HEAP_BYTES + _ALIGNMENT, dtype=np.bool_)
         self.pieces: dict[int, int] = {}
         self._next = 0
         self._freed: list[tuple[int, int]] = []
@@ -47,7 +47,7 @@ class Heap:
         start = self._room(room)
         if start < 0:
             return 0
-        self._allotted.mark(start, size, given=True)
+        self._allotted[start : start + size] = True
         self.buffer.changeable(1)[start : start + size] = _FRESH
         self.pieces[self.buffer.address + start] = size
         return self.buffer.address + start
@@ -58,7 +58,7 @@ class Heap:
         if size is None:
             return False
         start = address - self.buffer.address
-        self._allotted.mark(start, size, given=False)
+        self._allotted[start : start + size] = False
         self._freed.append((start, -(-size // _ALIGNMENT) * _ALIGNMENT + _GAP))
         return True
 

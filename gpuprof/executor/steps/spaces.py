@@ -109,24 +109,19 @@ class GlobalSpace:
     request: MemoryRequest
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
-        """Gather from the buffer that holds the addresses."""
-        print_of = self.count(batch, address, mask)
-        buffer = batch.memory.holding(print_of.low, print_of.high)
-        if buffer is None or buffer.allotted is not None:
-            return self._read_several(batch, address, mask)
-        index = self._index(buffer, address, mask)
-        self._judge_read(batch, buffer, index, mask)
-        if batch.events.address_only:
-            return nothing(self.request.size)
-        return buffer.view(self.request.size).take(index)
+        """Gather from the buffers that hold the addresses."""
+        found, request = [], self.request
+        for buffer, part in self._counted_parts(batch, address, mask, "reads"):
+            index = self._index(buffer, address, part)
+            buffer.loaded = True
+            batch.events.tell("read", buffer, **request.access(index, part))
+            moved = not batch.events.address_only
+            found.append((part, buffer.view(request.size).take(index) if moved else nothing(request.size)))
+        return _by_lanes(found)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
-        """Scatter to the buffer that holds the addresses."""
-        print_of = self.count(batch, address, mask)
-        buffer = batch.memory.holding(print_of.low, print_of.high)
-        known = buffer and buffer.allotted is None
-        parts = [(buffer, mask)] if buffer and known else self.parts(batch, address, mask, "writes")
-        for target, part in parts:
+        """Scatter to the buffers that hold the addresses."""
+        for target, part in self._counted_parts(batch, address, mask, "writes"):
             places, request = self._index(target, address, part), self.request
             if target.read_only:
                 changed = differ(target.view(request.size).take(places), values) & part.lanes
@@ -179,6 +174,15 @@ class GlobalSpace:
             check_alignment(batch, request, address, mask)
         return found
 
+    def _counted_parts(
+        self, batch: Batch, address: Lanes, mask: Mask, verb: str
+    ) -> list[tuple[Buffer, Mask]]:
+        """Count an access, and divide its lanes: mostly one buffer holds all."""
+        print_of = self.count(batch, address, mask)
+        buffer = batch.memory.holding(print_of.low, print_of.high)
+        known = buffer is not None and buffer.allotted is None
+        return [(buffer, mask)] if buffer and known else self.parts(batch, address, mask, verb)
+
     def parts(self, batch: Batch, address: Lanes, mask: Mask, verb: str) -> list[tuple[Buffer, Mask]]:
         """Divide the lanes by the buffer that they point into; a lane that points into none is a fault."""
         lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, address.shape))
@@ -191,19 +195,6 @@ class GlobalSpace:
         shift = self.request.size.bit_length() - 1
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
-
-    def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
-        buffer.loaded = True
-        batch.events.tell("read", buffer, **self.request.access(index, mask))
-
-    def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
-        result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))
-        for buffer, part in self.parts(batch, address, mask, "reads"):
-            index = self._index(buffer, address, part)
-            self._judge_read(batch, buffer, index, part)
-            loaded = buffer.view(self.request.size).take(index)
-            result = np.where(part.lanes, loaded, result)
-        return result
 
     def _fault(self, batch: Batch, address: Lanes, bad: Bools, verb: str, why: str) -> NoReturn:
         position = first_true(bad)
@@ -359,14 +350,14 @@ class LocalSpace:
             missing = np.asarray(~self._written(batch).take(index, axis=0).all(axis=-1))
             text = "reads a variable or array of its own to which nothing had been written"
             batch.refuse(FaultKind.UNINITIALISED_LOCAL, mask, missing, self.request.line, text)
-        batch.events.local("read", **self.request.access(index, mask))
+        batch.events.tell("read", batch.events.local, **self.request.access(index, mask))
         return batch.local.view(moved_dtype(self.request.size)).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter, each lane to its own bytes."""
         places = self._index(batch, address, mask)
         index, chosen = scatter(places, values, mask)
-        batch.events.local("write", values, **self.request.access(places, mask))
+        batch.events.tell("write", batch.events.local, values, **self.request.access(places, mask))
         self._written(batch)[index] = True
         if not batch.events.address_only:
             batch.local.view(moved_dtype(self.request.size))[index] = chosen
@@ -383,7 +374,7 @@ class LocalSpace:
         if not batch.events.address_only:
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
             failed = _failed(old, lanes, expected)
-        batch.events.local("update", failed, **self.request.access(index, mask))
+        batch.events.tell("update", batch.events.local, failed, **self.request.access(index, mask))
         return old
 
     def _written(self, batch: Batch) -> NDArray[np.bool_]:

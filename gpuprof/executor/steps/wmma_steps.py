@@ -3,7 +3,6 @@
 """Decode `wmma.load`, `wmma.mma` and `wmma.store`, which `nvcuda::wmma` compiles to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -118,14 +117,6 @@ def by_tiles(
     return found
 
 
-@dataclass(frozen=True)
-class _Move:
-    """An access of a load or store, or several for the bytes of a register."""
-
-    piece: Piece
-    space: Space
-
-
 class FragmentMove:
     """A fragment that moves between registers and memory: what `wmma.load` and `wmma.store` share."""
 
@@ -143,7 +134,8 @@ class FragmentMove:
         self._stride = coder.reader(item.operands[2], _S32, item) if len(item.operands) == 3 else None
         self._packed_stride = default[1] if is_row else default[0]
         self.tiles: list[tuple[Tiles, list[int], Lanes, Lanes]] = []
-        self.moves: list[_Move] = []
+        #: Accesses, each perhaps several for the bytes of a register.
+        self.moves: list[tuple[Piece, Space]] = []
         first = (part == "a") != shape.exchanged
         if self.is_factor:
             by_depth = is_row == (part == "a")
@@ -155,14 +147,14 @@ class FragmentMove:
         else:
             pieces = sum_pieces(shape, by_columns=is_row != shape.exchanged)
         for piece in pieces:
-            self.moves.append(_Move(piece, space_of(coder, item, memory, piece.size, kind)))
+            self.moves.append((piece, space_of(coder, item, memory, piece.size, kind)))
 
     @property
     def register_count(self) -> int:
         """Registers that hold the fragment once."""
         if self.tiles:
             return sum(len(registers) for _, registers, _, _ in self.tiles)
-        return 1 + max(register for move in self.moves for register in move.piece.registers)
+        return 1 + max(register for piece, _ in self.moves for register in piece.registers)
 
     def _by_tiles(
         self, coder: Coder, item: Instruction, shape: Shape, offset: int, *, first: bool, by_depth: bool
@@ -198,17 +190,16 @@ class FragmentMove:
             address = self.addresses(batch, strided, along)
             loaded = tiles.load(batch, address, mask, exchanged=self.exchanged, read=read)
             found |= dict(zip(registers, loaded, strict=True))
-        for move in self.moves:
-            piece = move.piece
+        for piece, space in self.moves:
             if piece.form is Form.BYTES:
                 value = np.zeros((1, 1, 1), dtype=np.uint32)
                 for i in range(4):
                     address = self.addresses(batch, piece.strided + i, piece.along)
-                    byte = read(move.space, batch, address, mask).astype(np.uint32)
+                    byte = read(space, batch, address, mask).astype(np.uint32)
                     value = value | byte << np.uint32(8 * i)
                 found[piece.registers[0]] = value
                 continue
-            value = read(move.space, batch, self.addresses(batch, piece.strided, piece.along), mask)
+            value = read(space, batch, self.addresses(batch, piece.strided, piece.along), mask)
             if piece.form is Form.EXCHANGED:
                 value = transposed(value)
             if len(piece.registers) == 1:
@@ -220,8 +211,7 @@ class FragmentMove:
 
     def store(self, batch: Batch, mask: Mask, registers: list[Lanes], write: WriteTo = write_to) -> None:
         """Write an accumulator."""
-        for move in self.moves:
-            piece = move.piece
+        for piece, space in self.moves:
             values = [registers[i] for i in piece.registers]
             if len(values) > 1:
                 pair = np.stack(np.broadcast_arrays(*values), axis=-1)
@@ -230,7 +220,7 @@ class FragmentMove:
                 value = values[0].view(moved_dtype(piece.size))
             if piece.form is Form.EXCHANGED:
                 value = transposed(value)
-            write(move.space, batch, self.addresses(batch, piece.strided, piece.along), mask, value)
+            write(space, batch, self.addresses(batch, piece.strided, piece.along), mask, value)
 
 
 def _load(coder: Coder, item: Instruction) -> Step:
