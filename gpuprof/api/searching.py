@@ -182,7 +182,9 @@ def tune(
     how = run_options("tune", options)
     request = declared_request(what, operation, kernels, sizes, dtype, scalars, references)
     lists = {name: [each] if isinstance(each, int) else each for name, each in (values or {}).items()}
-    space = make_space(request.selections, lists, listed_blocks(block), named=bool(kernels))
+    space = make_space(
+        request.selections if kernels else request.competing, lists, listed_blocks(block), named=bool(kernels)
+    )
     plan = Plan(request, space, how, checked_budget(budget, seconds))
     path = None if save is None else Path(save)
 

@@ -316,7 +316,8 @@ def make_plan(given: Given, what: Sequence[str]) -> tuple[Plan, dict[str, Path]]
         ladder, replace(select, kernel=kernels, block=None), command, references=select.reference
     )
     blocks = parse_blocks(select.block) if select.block is not None else ()
-    space = make_space(request.selections, parse_values(given.tune.values or []), blocks, named=bool(kernels))
+    chosen = request.selections if kernels else request.competing
+    space = make_space(chosen, parse_values(given.tune.values or []), blocks, named=bool(kernels))
     named = (name for text in kernels for name in text.split(","))
     own = [Path(name) for name in named if name.partition(":")[0].endswith(KERNEL_ENDINGS)]
     return Plan(request, space, given.run, budget), files_of(request.ladder.kernels, [*paths, *own])

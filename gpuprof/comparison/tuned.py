@@ -224,7 +224,9 @@ def space_sentence(size: TunedSize) -> str:
     if tuned.uncompiled:
         told += f", {tuned.uncompiled:,} not compiled in time; the same command continues there"
     if out := sum(tuned.ruled_out.values()):
-        told += f". {out:,} ruled out without a launch: {'; '.join(_reasons(tuned))}"
+        one, *others = _reasons(tuned)
+        why = f": {'; '.join((one, *others))}" if others else one.removeprefix(f"{out:,}")
+        told += f". {out:,} ruled out without a launch{why}"
     return told
 
 

@@ -77,6 +77,15 @@ class Request:
         """What a kernel of these options computes at a size."""
         return Problem.of(self.operation, size, self.dtype, self.scalars, options)
 
+    @property
+    def competing(self) -> tuple[Selection, ...]:
+        """Kernels that compute the whole operation, or all where none does: ceilings only bound others."""
+        held = self.selections
+        return (
+            tuple(one for one in held if not self.problem(self.sizes[0], one.kernel.options).is_ceiling)
+            or held
+        )
+
 
 def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) -> tuple[Kernel, ...]:
     """The kernel that a ladder has under a name, or those of a file of the user's own, or one: `FILE:ID`.

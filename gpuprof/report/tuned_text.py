@@ -35,7 +35,7 @@ from gpuprof.results import Run
 
 #: Points that are shown before the rest is folded away.
 _MOST_SHOWN = 10
-_BEST, _TIED, _DEFAULT = Mark("=", "="), Mark("★", "*"), Mark("◇", "o")
+_TIED, _DEFAULT = Mark("★", "*"), Mark("◇", "o")
 _NOT_TIMED = {
     "model": "Not timed; ranked by modelled times: any that is too near to tell may be the fastest.",
     "bound": "Not timed; ranked by lower bounds: the point with the lower bound may still be the slower.",
@@ -63,7 +63,7 @@ def sweep_content(run: Run, group: Group, *, briefly: bool) -> Iterator[Content]
 def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
     ties, what = tie_sentence(size), f"{kernel} {size.title}".strip()
     answer = f"{what}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"
-    yield Sentence(answer, mark=_BEST, tone="strong")
+    yield Sentence(answer, mark=_TIED, tone="strong")
     if size.tuned:
         yield Sentence(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
     if because := _because(run, size):

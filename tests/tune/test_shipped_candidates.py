@@ -71,6 +71,13 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
         yield from SearchSpace((one,)).allowed(problem, device)[0]
 
 
+def test_a_search_leaves_out_what_only_bounds_the_others():
+    ladder = shipped_ladder("transpose")
+    request = make_request(ladder, tuple(map(Selection, ladder.rungs)), ((64, 64),), (), "f32", {}, ())
+    names = {one.kernel.id for one in request.selections} - {one.kernel.id for one in request.competing}
+    assert names == {"copy_row", "copy_col"}
+
+
 @pytest.mark.parametrize("name", shipped_names())
 def test_every_kernel_that_has_something_to_choose_says_what_is_worth_trying(name):
     without = {kernel.id for kernel in shipped_ladder(name).kernels if not kernel.candidates}

@@ -40,7 +40,7 @@ def test_the_answer_names_the_best_and_says_that_nothing_was_timed(searched):
     assert "512: best is" in out
     # 3 values by 2 blocks, of which one has 512 elements a block.
     assert "6 combinations: 5 can run, 5 executed." in out
-    assert "1 ruled out without a launch: 1 because scale gives a block at most 256 elements." in out
+    assert "1 ruled out without a launch because scale gives a block at most 256 elements." in out
     assert done.stdout.rstrip().endswith("report.html")
     assert "keeps SKIP at 0: no candidates are declared" in done.stderr
 
