@@ -7,20 +7,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import takewhile
 
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import GpuprofError
-from gpuprof.executor import Loop, loops_of, predecessors, reached
-from gpuprof.machine_code.sass import Block, MachineCode
-from gpuprof.sm_model.control_words import ControlWord
+from gpuprof.executor import loops_of
+from gpuprof.machine_code.sass import Block
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import is_met_at, uneven, usual_path, ways_to
+from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
 from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
-from gpuprof.sm_model.step import REASONS, Fed, SmSurroundings, Step, StepKind
-from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
+from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
+from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
+from gpuprof.sm_model.traffic import SECTOR_BYTES
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
@@ -36,17 +36,6 @@ _HANDED_ON = 3
 _LEFT_OUT = 0.02
 #: A cold kernel fetches its code and its arguments from DRAM, one after the other.
 _COLD_FETCHES = 2
-_STORE_SECTORS = 16
-#: Waves of empty blocks that were timed, of so many threads on each SM.
-_WAVES, _THREADS, _LANES = (4, 16), 2048, 32
-#: Code was timed in parts of so many instructions; the first ones are fetched ahead.
-_CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
-#: Blocks on each SM beside which DRAM's latency was measured.
-_BESIDE = ("few", 1, 2, 4, 7)
-#: Of requests of 16 lines: the last answer comes later by how far one varies, times the logarithm of that.
-_OF_LINES, _LINES = "_of_16_lines", 16
-#: Of its rate: beyond it requests wait for their turn.
-_MOST_USED = 0.9
 #: Warps go as many ways where some of them do what others do not.
 _ROLES = 8
 #: What goes through the caches of textures.
@@ -56,40 +45,6 @@ _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
 
 class NotModelled(GpuprofError):
     """Why a case has no modelled time."""
-
-
-@dataclass(frozen=True)
-class PlayedLaunch:
-    """A launch to be modelled.
-
-    Args:
-        code: Machine code.
-        words: Its control words, in the order of addresses.
-        times: How often warps of the whole grid execute each block of it: at least and at most.
-        traffic: Of memory instructions, by their addresses.
-        blocks: Of the grid.
-        warps: Of a block.
-        resident: Blocks that an SM holds.
-        sources: The source line of each line of the PTX text.
-        handed_on: How many blocks at most have, one after the other, waited for what the one before wrote.
-        shared_bytes: Of a block.
-    """
-
-    code: MachineCode
-    words: Sequence[ControlWord]
-    times: Sequence[tuple[float, float]]
-    traffic: Mapping[int, Traffic]
-    blocks: int
-    warps: int
-    resident: int
-    sources: Mapping[int, int]
-    handed_on: int = 0
-    shared_bytes: int = 0
-
-    @cached_property
-    def rare(self) -> set[int]:
-        """The blocks that are only come to by calls which may never happen: slow ways of a division."""
-        return _rare(self.code.blocks, self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +84,7 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     constants = constants_of(device)
     rates, values = constants.rates, constants.values
     cold = _COLD_FETCHES * rates["dram_latency_cycles"] + sum(
-        _fetch_cycles(launch, values) for launch in launches
+        fetch_cycles(launch, values) for launch in launches
     )
     cycles, tail, most = 0.0, 0.0, 1.0
     spent: defaultdict[tuple[int, str], float] = defaultdict(float)
@@ -169,19 +124,18 @@ def _check(launch: PlayedLaunch) -> float:
 
 def _done_last(
     launch: PlayedLaunch,
-    variants: Sequence[Sequence[tuple[int, ...]]],
+    paths: Sequence[tuple[int, ...]],
     times: Sequence[float],
-    play: Callable[[Sequence[Sequence[tuple[int, ...]]]], Played],
+    play: Callable[[Sequence[tuple[int, ...]]], Played],
 ) -> float:
     """Return by how much a block takes longer that finds, by an atomic operation, that it is the last."""
     blocks = launch.code.blocks
-    usual = {number for paths in variants for path in paths for number in path}
+    usual = {number for path in paths for number in path}
     names = {one.name for number in usual for one in blocks[number].instructions}
     last = {number for number, count in enumerate(times) if count and number not in usual} - launch.rare
     if not last or not {"MEMBAR", "ATOMG"} <= names:
         return 0.0
-    longer = _variants(launch, times, always=last)
-    return max(0.0, play(longer).ends[0] - play(variants[:1]).ends[0])
+    return max(0.0, play(_paths(launch, times, last)).ends[0] - play(paths).ends[0])
 
 
 def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], rates: SmSurroundings) -> float:
@@ -222,70 +176,15 @@ def _is_asked(block: Block) -> bool:
     )
 
 
-def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[int]:
-    rare: set[int] = set()
-    for number, (block, (low, _)) in enumerate(zip(blocks, times, strict=True)):
-        if block.callee is not None and not low:
-            rare.add(number)
-            rare |= reached({block.callee} - rare, lambda one: blocks[one].successors)
-    before = predecessors(blocks)
-    while new := {
-        one for one, comers in enumerate(before) if one not in rare and comers and rare.issuperset(comers)
-    }:
-        rare |= new
-    return rare
-
-
-def _leaving(
-    one: int, after: int, launch: PlayedLaunch, loops: Mapping[int, Loop], times: Sequence[float]
-) -> float:
-    """Return how often a block is left for another, where others come to it too, or repeat loops; else 0."""
-    blocks, left = launch.code.blocks, times[one]
-    for other in {*blocks[one].successors} - launch.rare - {after}:
-        around = reached({other}, lambda each: {*blocks[each].successors} - {after})
-        if one not in around and not any(blocks[each].leaves for each in around):
-            # As what waits in a loop does: who goes there comes later.
-            left -= sum(times[each] for each in around if after in blocks[each].successors)
-            continue
-        loop = loops.get(other)
-        if loop is None or one not in loop.body or after in loop.body:
-            return 0.0
-        left = min(left, sum(times[entry] for entry in loop.entries) or left)
-    return left
-
-
-def _usual_times(launch: PlayedLaunch) -> list[float]:
-    """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
-    rare, blocks = launch.rare, launch.code.blocks
-    times = [low for low, _ in launch.times]
-    before, loops = predecessors(blocks), loops_of(blocks)
-    for number, (low, high) in enumerate(launch.times):
-        if not low and high and number not in rare:
-            coming = [
-                _leaving(one, number, launch, loops, times) for one in before[number] if one not in rare
-            ]
-            times[number] = max(low, min(high, sum(coming)))
-    # Who has come to no other end has come to the last one.
-    ends = [
-        number
-        for number, block in enumerate(blocks)
-        if block.leaves and not block.successors and number not in rare
-    ]
-    if len(ends) == 1 and not times[ends[0]]:
-        times[ends[0]] = min(launch.times[ends[0]][1], float(launch.blocks * launch.warps))
-    return times
-
-
 def _cycles(
     launch: PlayedLaunch, device: Device, constants: CardConstants
 ) -> tuple[float, float, Mapping[tuple[int, str], float]]:
     """Return the cycles of a launch, of its tail, and where a warp's went, by source line and reason."""
     blocks = launch.code.blocks
-    times = [each / (launch.blocks * launch.warps) for each in _usual_times(launch)]
+    times = [each / (launch.blocks * launch.warps) for each in usual_times(launch)]
     each = math.ceil(launch.blocks / device.sm_count)
     resident = min(launch.resident, each)
-    # Of blocks that are all there at once, the busiest SM has those that do most.
-    variants = _variants(launch, times, resident if each <= launch.resident else 1)
+    paths = _paths(launch, times)
     steps = [
         steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
         for block in blocks
@@ -294,22 +193,21 @@ def _cycles(
     fed, warps = None, launch.warps
     copies = _executed(StepKind.BULK, steps, times) * warps
     copies /= max(1.0, _executed(StepKind.PHASE, steps, times))
-    paths = [path for each in variants for path in each]
     workers = [path for path in paths if _hottest(blocks, times) in path]
     if not workers:
         raise NotModelled("No usual way of a warp goes through what is executed most.")
     idle = {number for path in paths if path not in workers for number in path}
     if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
         fed, copies, times, warps = _fed(launch, paths, workers, steps, times, rates)
-        paths, variants = workers, [[path for path in each if path in workers] for each in variants]
+        paths = workers
 
     def play(count: int) -> Played:
         most = min(resident, count)
-        return StreamingMultiprocessor(steps, variants, warps, most, rates, copies, fed).play(count)
+        return StreamingMultiprocessor(steps, paths, warps, most, rates, copies, fed).play(count)
 
     alone = _done_last(
         launch,
-        variants,
+        paths,
         times,
         lambda ways: StreamingMultiprocessor(steps, ways, warps, 1, rates, copies).play(1),
     )
@@ -357,15 +255,14 @@ def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[f
     )
 
 
-def _variants(
-    launch: PlayedLaunch, times: Sequence[float], count: int = 1, always: Collection[int] = ()
-) -> list[list[tuple[int, ...]]]:
-    """Return the ways of the warps of blocks, which differ where not all do the same.
+def _paths(
+    launch: PlayedLaunch, times: Sequence[float], always: Collection[int] = ()
+) -> list[tuple[int, ...]]:
+    """Return the ways of the warps of a block, which differ where not all do the same.
 
     Args:
         launch: That they are of.
         times: How often a warp executes each block of machine code, on average.
-        count: Blocks of threads to tell apart, where some do more than others.
         always: Ways to these blocks of machine code are gone by all.
     """
     blocks = launch.code.blocks
@@ -382,21 +279,10 @@ def _variants(
         together = {number for number, block in enumerate(blocks) if is_met_at(block)}
         ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, together)}
     if not ways and not differ:
-        return [[usual_path(blocks, times, loops, forced)]]
-    roles, found = min(_ROLES, launch.warps), []
-    meetings: dict[tuple[int, ...], int | None] = {}
-    for block in range(count):
-        of_block = block / count if count > 1 else 0.5
-        places = [(role + of_block) / roles for role in range(roles)]
-        found.append(
-            [
-                usual_path(
-                    blocks, times, loops, dict.fromkeys(ways, place) | forced, place, of_block, meetings
-                )
-                for place in places
-            ]
-        )
-    return found
+        return [usual_path(blocks, times, loops, forced)]
+    roles = min(_ROLES, launch.warps)
+    places = [(role + 0.5) / roles for role in range(roles)]
+    return [usual_path(blocks, times, loops, dict.fromkeys(ways, place) | forced, place) for place in places]
 
 
 def _fed(
@@ -433,7 +319,7 @@ def _fed(
     fed = replace(one, asked=replace(one.asked, sectors=sectors))
     begin = {number for number in copying if any(step.kind == StepKind.BULK for step in steps[number])}
     before = next([*takewhile(lambda one: one not in begin, path)] for path in paths if begin & {*path})
-    alone = StreamingMultiprocessor(deepcopy(steps), [[before]], 1, 1, rates)
+    alone = StreamingMultiprocessor(deepcopy(steps), [before], 1, 1, rates)
     after = alone.play(1).ends[0] if before else 0.0
     return Fed(fed, max(1, ahead), after), begun / waits, own, warps
 
@@ -456,89 +342,6 @@ def _spent(
                     if cycles:
                         found[step.line, name] += cycles * times[number] / passes
     return found
-
-
-def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaunch) -> SmSurroundings:
-    """Return what each of the SMs that have a block of a launch has of the device."""
-    rates, values = constants.rates, constants.values
-    # The busiest SM has as much of what all share as its part of the blocks.
-    active = launch.blocks / math.ceil(launch.blocks / device.sm_count)
-    cycles_per_ns = device.sm_clock_mhz / 1e3
-    share = cycles_per_ns * active
-    store = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
-    alone = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
-    barrier = device.sm_count * cycles_per_ns / rates["barriers_gips"]
-    # Who has his share of the work from the start ends when the SM does that is farthest from DRAM.
-    shared_out = launch.blocks <= launch.resident * device.sm_count
-    copied = rates["dram_copy_gbps"] if shared_out else values[f"dram_copies_beside_{_BESIDE[-1]}_gbps"]
-    mixed, gbps = _dram_use(launch, rates, copied)
-    return SmSurroundings(
-        l1_latency=rates["l1_latency_cycles"],
-        l2_latency=rates["l2_latency_cycles"],
-        dram_latency=rates["dram_latency_cycles"],
-        l2_cycles=SECTOR_BYTES / min(MOST_L2_BYTES, rates["l2_gbps"] / share),
-        dram_cycles=SECTOR_BYTES / min(MOST_L2_BYTES, gbps / share),
-        barrier_cycles=barrier,
-        l2_write_cycles=max(alone, share / store),
-        release_cycles=values["bar_1_warps_cycles"] - barrier,
-        block_cycles=_block_us(values) * 1e3 / device.sm_count * share,
-        warp_cycles=values["block_of_1024_start_cycles"] / (1024 // _LANES - 1),
-        gap_cycles=values["block_of_256_gap_cycles"],
-        bulk_latency=values["bulk_load_of_128_times_1_cycles"] - values["mbarrier_1_warps_cycles"],
-        crowd_cycles=share,
-        stored_cycles=max(0.0, values["block_of_256_that_stores_gap_cycles"] - rates["l2_latency_cycles"]),
-        loaded=_loaded(values, mixed),
-    )
-
-
-def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, float, float], ...]:
-    """Return `SmSurroundings.loaded`, where so much of DRAM's work is `mixed` reads and writes."""
-    found: list[tuple[float, float, float]] = []
-    for blocks in _BESIDE:
-        used = later = varies = 0.0
-        for part, name in ((1 - mixed, "dram"), (mixed, "dram_copies")):
-            most = values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
-            used += part * values[f"{name}_beside_{blocks}_gbps"] / most
-            later += part * values[f"{name}_latency_beside_{blocks}_cycles"]
-            one, lines = (values[f"dram_latency{of}_beside_{blocks}_cycles"] for of in ("", _OF_LINES))
-            varies += part * (lines - one) / math.log(_LINES)
-        if not found:
-            found.append((0.0, 0.0, varies))
-        if found[-1][0] < used <= _MOST_USED:
-            found.append((used, max(0.0, later - values["dram_latency_beside_few_cycles"]), varies))
-    return tuple(found)
-
-
-def _block_us(values: Mapping[str, float]) -> float:
-    """Return what an SM takes from one empty block to the next, all SMs alike."""
-    few, many = (values[f"empty_blocks_of_128_waves_{waves}_us"] for waves in _WAVES)
-    return max(0.0, many - few) / ((_WAVES[1] - _WAVES[0]) * (_THREADS // 128))
-
-
-def _fetch_cycles(launch: PlayedLaunch, values: Mapping[str, float]) -> float:
-    """Return what it takes to fetch the code that is executed beyond what is fetched ahead."""
-    executed = sum(
-        len(block.instructions)
-        for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True)
-        if times
-    )
-    ahead, whole = (values[f"code_flushed_all_sms_{size}_cycles"] for size in ("16k", "128k"))
-    slowest = (_CODE_PARTS * whole - _CODE_AHEAD * ahead) / (_CODE_PARTS - _CODE_AHEAD)
-    return max(0.0, executed / _CODE_PART - _CODE_AHEAD) * (
-        slowest - values["code_flushed_all_sms_start_cycles"]
-    )
-
-
-def _dram_use(launch: PlayedLaunch, rates: Mapping[str, float], copied: float) -> tuple[float, float]:
-    """Return how much of DRAM's work reads and writes it by turns, and its rate, which is less then."""
-    moved = {True: 0.0, False: 0.0}
-    for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True):
-        for one in block.instructions:
-            if asked := launch.traffic.get(one.address):
-                moved[one.name in ("STG", "ST")] += times * asked.sectors * asked.distant
-    mixed = 2 * min(moved.values()) / max(1e-9, sum(moved.values()))
-    alone = rates["dram_write_gbps"] if moved[True] > moved[False] else rates["dram_read_gbps"]
-    return mixed, alone + mixed * (copied - alone)
 
 
 def _last(played: Played) -> float:

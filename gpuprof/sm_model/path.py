@@ -17,8 +17,8 @@ from gpuprof.machine_code.sass import Block
 _LOOP_INSTRUCTIONS = 1200
 _LEAST_PASSES = 3
 _MOST_STEPS = 1500
-#: A way is gone once it is this far behind its share; and by other lanes once it is this far behind all ways.
-_BEHIND, _PARTED = 0.5, 0.9
+#: A way is gone once it is this far behind its share.
+_BEHIND = 0.5
 #: Blocks that are executed as often, but for rounding.
 _SAME = 1e-6
 #: What some of a block's warps do, and the others not, so many at least do, or do not.
@@ -35,8 +35,6 @@ def usual_path(
     loops: Mapping[int, Loop],
     behind: Mapping[tuple[int, int], float] | None = None,
     place: float = _BEHIND,
-    block_place: float = _BEHIND,
-    meetings: dict[tuple[int, ...], int | None] | None = None,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
@@ -48,23 +46,14 @@ def usual_path(
             of several such values share out what few of them do, and those that went one way what few of
             these do.
         place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
-        block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
-        meetings: Where lanes that part meet, by from where and by which ways: found for other warps of the
-            same code and times, and added to.
     """
     behind = dict(behind or {})
-    meetings = {} if meetings is None else meetings
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
     alone = _alone(loops, times)
-    places = {
-        header: block_place if any(is_met_at(blocks[one]) for one in loop.body) else place
-        for header, loop in loops.items()
-    }
     played = {
-        header: _played(
-            header, loop, blocks, times, passes[header] - (places[header] if header in alone else _BEHIND)
-        )
+        header: _played(header, loop, blocks, times, passes[header] - (place if of_place else _BEHIND))
         for header, loop in loops.items()
+        for of_place in [header in alone and not any(is_met_at(blocks[one]) for one in loop.body)]
     }
     latches = {
         header: {
@@ -81,8 +70,6 @@ def usual_path(
     gone: Counter[tuple[int, int]] = Counter()
     steps, number = [0], 0
     calls: list[int] = []
-    #: Where lanes that parted meet, from where, and by which other ways they come.
-    partings: list[tuple[int, int, list[int]]] = []
     while len(steps) < _MOST_STEPS:
         taken[number] += 1
         callee = blocks[number].callee
@@ -125,47 +112,13 @@ def usual_path(
             rarer[-1],
         )
         gone[number, after] += 1
-        others = [one for one in ways if one != after and (number, one) not in behind]
-        if others and sum(times[one] for one in ways) > (1 + _SAME) * times[number]:
-            fork = number, *ways
-            if fork not in meetings:
-                meetings[fork] = _meeting(blocks, times, number, ways)
-            if (meeting := meetings[fork]) is not None:
-                partings.append((meeting, number, others))
         if not any(number in loop.body for loop in loops.values()):
             _among_these(behind, number, after, {one: coming[one] / times[number] for one in rarer[:-1]})
         if after in loops:
             done[after] = done[after] + 1 if number in loops[after].body else 0
-        number = _parted(partings, times, taken, after)
+        number = after
         steps.append(number)
     return tuple(steps)
-
-
-def _parted(
-    partings: list[tuple[int, int, list[int]]], times: Sequence[float], taken: Mapping[int, int], after: int
-) -> int:
-    """Return where a warp goes next: before lanes that parted meet, the others go their way."""
-    while partings and partings[-1][0] == after:
-        _, number, others = partings[-1]
-        if not others:
-            partings.pop()
-            continue
-        other = others.pop()
-        if times[other] / times[number] * taken[number] - taken[other] >= _PARTED:
-            return other
-    return after
-
-
-def _meeting(blocks: Sequence[Block], times: Sequence[float], number: int, ways: Sequence[int]) -> int | None:
-    """Return where lanes that part at a block's end meet; None if one of its ways leads there at once."""
-    without = partial(_after, blocks, number)
-    common = set.intersection(*(reached([one], without) for one in ways))
-    pending = [ways[0]]
-    for one in pending:
-        if one in common and abs(times[one] - times[number]) <= _SAME * times[number]:
-            return None if one in ways else one
-        pending += [after for after in without(one) if after not in pending]
-    return None
 
 
 def _among_these(

@@ -16,7 +16,8 @@ from itertools import chain
 from math import ceil, floor, log1p
 from random import Random
 
-from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, SmSurroundings, Step, StepKind
+from gpuprof.sm_model.sm_surroundings import SmSurroundings
+from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
 
 SCHEDULERS = 4
@@ -111,8 +112,7 @@ class StreamingMultiprocessor:
 
     Args:
         steps: The instructions of each block of machine code.
-        variants: Of blocks of threads, in turn, the paths of its warps through blocks of machine code: as
-            many warps go each.
+        paths: Of a block's warps through blocks of machine code: as many warps go each.
         warps: Of a block of threads.
         resident: Such blocks at once.
         rates: Of what surrounds it.
@@ -123,14 +123,14 @@ class StreamingMultiprocessor:
     def __init__(
         self,
         steps: Sequence[Sequence[Step]],
-        variants: Sequence[Sequence[Sequence[int]]],
+        paths: Sequence[Sequence[int]],
         warps: int,
         resident: int,
         rates: SmSurroundings,
         copies: float = 0.0,
         fed: Fed | None = None,
     ) -> None:
-        self._steps, self._variants, self._warps = steps, variants, warps
+        self._steps, self._paths, self._warps = steps, paths, warps
         self._fed, self._copies = fed, copies
         #: The time of the first copy of these: DRAM is not asked for much before.
         self._begins = fed.after if fed else 0.0
@@ -170,15 +170,14 @@ class StreamingMultiprocessor:
         self._left -= 1
         now = max(now, self._next_start)
         block, each = _Block(), self._rates.warp_cycles
-        paths = self._variants[self._launched // self._warps % len(self._variants)]
         self._feed(block, 0, now + self._begins)
         self._next_start = now + max(self._rates.block_cycles, self._warps * each)
         for number in range(self._warps):
             start = now + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
-            role = number * len(paths) // self._warps
-            path = paths[role]
+            role = number * len(self._paths) // self._warps
+            path = self._paths[role]
             steps = self._steps[path[0]]
             self._held[unit].append(
                 _Warp(block, unit, start, start, steps, steps[0], path, role, issued=start, number=number)
@@ -462,5 +461,4 @@ class StreamingMultiprocessor:
             return
         self._played.ends.append(block.end)
         if self._left:
-            rates = self._rates
-            self._launch(max(now + rates.gap_cycles, block.end + rates.stored_cycles))
+            self._launch(block.end)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What an SM plays: instructions, what surrounds it, and what warps that only copy bring to the others."""
+"""What an SM plays: instructions, and what warps that only copy bring to the others."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import pairwise
 
 from gpuprof.sm_model.traffic import Traffic
 
@@ -80,55 +79,6 @@ class Step:
     outstanding: int = 0
     line: int = 0
     spent: list[float] = field(default_factory=lambda: [0.0] * len(REASONS))
-
-
-@dataclass(frozen=True, slots=True)
-class SmSurroundings:
-    """What surrounds the SM, in its cycles.
-
-    Args:
-        l1_latency: Of a load that hits in L1.
-        l2_latency: The same of L2.
-        dram_latency: The same of DRAM.
-        l2_cycles: From one sector of L2 to the next.
-        dram_cycles: The same of DRAM.
-        barrier_cycles: From one warp that reaches a barrier to the next.
-        l2_write_cycles: From one sector that L2 takes to the next; as `l2_cycles` if 0.
-        release_cycles: From the last warp at a barrier to the first instruction behind it.
-        block_cycles: From one block that starts to the next, at least.
-        warp_cycles: From one warp of a block that starts to the next.
-        gap_cycles: From the end of a block to the start of the one that takes its room.
-        stored_cycles: The same from when L2 has acknowledged its stores.
-        bulk_latency: From a bulk copy to its arrival from L2.
-        crowd_cycles: Of all SMs that have blocks, a nanosecond.
-        loaded: How many cycles later DRAM answers when so much of its rate is used: a share, cycles on
-            average, and how far answers vary around that.
-    """
-
-    l1_latency: float
-    l2_latency: float
-    dram_latency: float
-    l2_cycles: float
-    dram_cycles: float
-    barrier_cycles: float
-    l2_write_cycles: float = 0.0
-    release_cycles: float = 15.0
-    block_cycles: float = 0.0
-    warp_cycles: float = 0.0
-    gap_cycles: float = 0.0
-    stored_cycles: float = 0.0
-    bulk_latency: float = 0.0
-    crowd_cycles: float = 0.0
-    loaded: tuple[tuple[float, float, float], ...] = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
-
-    def later(self, used: float) -> tuple[float, float]:
-        """By how many cycles DRAM answers later when so much of its rate is used, and how far that varies."""
-        for (low, *before), (high, *after) in pairwise(self.loaded):
-            if used < high:
-                part = (used - low) / (high - low)
-                later, varies = (one + (two - one) * part for one, two in zip(before, after, strict=True))
-                return later, varies
-        return self.loaded[-1][1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.modelled import surroundings_of
 from gpuprof.sm_model.path import usual_path, ways_to
 from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
-from gpuprof.sm_model.step import REASONS, Fed, SmSurroundings, Step, StepKind
+from gpuprof.sm_model.sm_surroundings import SmSurroundings, surroundings_of
+from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
 from gpuprof.toolchain.nvrtc import compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
@@ -57,7 +57,7 @@ H200 = replace(
 
 
 def play(steps: Sequence[Step], warps: int = 1, blocks: int = 1, resident: int = 1) -> Played:
-    sm = StreamingMultiprocessor([[*steps, END]], [[[0]]], warps, resident, RATES)
+    sm = StreamingMultiprocessor([[*steps, END]], [[0]], warps, resident, RATES)
     return sm.play(blocks)
 
 
@@ -131,9 +131,7 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
     def ends(ahead: int, after: float = 0.0) -> float:
         fed = Fed(copy, ahead, after)
         return (
-            StreamingMultiprocessor([working, [END]], [[[0] * 10 + [1]]], 1, 1, rates, 1.0, fed)
-            .play(1)
-            .ends[0]
+            StreamingMultiprocessor([working, [END]], [[0] * 10 + [1]], 1, 1, rates, 1.0, fed).play(1).ends[0]
         )
 
     # Alone each copy takes its latency and is then worked on; with room enough only the first one does.
@@ -199,7 +197,7 @@ def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
         load = step_of(StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines)
         rates = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0)))
         each = [[load, step_of(StepKind.PLAIN, waits=(0,))] * 1000 + [END]]
-        return StreamingMultiprocessor(each, [[[0]]], 1, 1, rates).play(1).ends[0] / 1000
+        return StreamingMultiprocessor(each, [[0]], 1, 1, rates).play(1).ends[0] / 1000
 
     assert mean(1) == pytest.approx(702, abs=10)
     assert mean(16) - mean(1) == pytest.approx(100 * sum(1 / n for n in range(2, 17)), rel=0.1)
@@ -229,14 +227,14 @@ def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
 ) -> None:
     store = step_of(StepKind.STORE, passes=1, sectors=16, **change)
     rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
-    sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[[0]]], 4, 1, rates)
+    sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[0]], 4, 1, rates)
     assert sm.play(1).ends[0] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
 
 
 def test_atomics_to_one_place_come_one_after_the_other() -> None:
     add = step_of(StepKind.STORE, passes=1, sectors=1, sets=0, latency=30, crowded=0.5)
     rates = replace(RATES, crowd_cycles=100.0)
-    sm = StreamingMultiprocessor([[add, USE, END]], [[[0]]], 8, 1, rates)
+    sm = StreamingMultiprocessor([[add, USE, END]], [[0]], 8, 1, rates)
     assert sm.play(1).ends[0] == pytest.approx(8 * 50 + rates.l2_latency, abs=10)
 
 
@@ -280,7 +278,7 @@ def test_parts_of_sectors_keep_the_data_path_until_they_are_sent() -> None:
 
 def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
     copying = [step_of(StepKind.PLAIN, stall=500), step_of(StepKind.BULK, sectors=4)]
-    steps, path = [[*copying, END], [step_of(StepKind.PHASE), step_of(StepKind.PLAIN), END]], [[[0], [1]]]
+    steps, path = [[*copying, END], [step_of(StepKind.PHASE), step_of(StepKind.PLAIN), END]], [[0], [1]]
     sm = StreamingMultiprocessor(steps, path, 2, 1, replace(RATES, bulk_latency=400.0), 1.0)
     # The copy begins at 500, and takes its four sectors' time and its latency.
     assert sm.play(1).ends == [pytest.approx(500 + 4 + 400 + 1)]
@@ -383,36 +381,11 @@ def test_the_rarer_way_is_gone_by_its_share() -> None:
     assert path.count(2) == pytest.approx(10, abs=1)
 
 
-@pytest.mark.parametrize(("one", "other", "both"), [(40, 40, 40), (40, 10, 10), (30, 10, 0), (20, 20, 0)])
-def test_lanes_that_part_go_both_ways(one: float, other: float, both: int) -> None:
-    code = code_of(
-        *((["MOV"], (1,)), (["BRA 3"], (2, 3)), (["MOV"], (4,)), (["MOV"], (4,)), (["BSYNC"], (5,))),
-        *((["BRA 1"], (1, 6)), (["EXIT"], ())),
-    )
-    path = usual_path(code.blocks, [1, 40, one, other, one + other, 40, 1], loops_of(code.blocks))
-    assert path.count(1) == 40
-    assert [path.count(2), path.count(3)] == pytest.approx([one, other], abs=1)
-    passes = "".join(map(str, path)).split("1")[1:]
-    assert sum("2" in each and "3" in each for each in passes) == pytest.approx(both, abs=1)
-
-
 def test_some_warps_of_a_block_do_more() -> None:
     code = code_of((["BRA 2"], (1, 2)), (["LDG.E R2, [R4]", "FADD R0, R0, R2"], (2,)), (["EXIT"], ()))
     half, whole = (modelled([launch_of(code, [1, n, 1], 1056, sectors=64.0)], H200).us for n in (0.5, 1))
     # Their sectors are what takes long.
     assert half - 2.4 < 0.7 * (whole - 2.4)
-
-
-def test_the_longest_of_blocks_that_are_all_there_ends_last() -> None:
-    code = code_of(
-        (["MOV R0, R1"], (1,)),
-        (["LDG.E R2, [R4]", "FADD R0, R0, R2"] * 9 + ["BAR.SYNC 0x0"], (1, 2)),
-        (["EXIT"], ()),
-    )
-    even, uneven, twice = (
-        modelled([launch_of(code, [1, n, 1], 528, 1, distant=0.0)], H200).us for n in (1, 1.25, 2)
-    )
-    assert (uneven - even) / (twice - even) == pytest.approx(0.8, abs=0.25)
 
 
 def test_a_called_function_is_gone_through_where_it_is_called() -> None:

@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A launch to be modelled, and how often its machine code executes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpuprof.executor import Loop, loops_of, predecessors, reached
+from gpuprof.machine_code.sass import Block, MachineCode
+from gpuprof.sm_model.control_words import ControlWord
+from gpuprof.sm_model.traffic import Traffic
+
+
+@dataclass(frozen=True)
+class PlayedLaunch:
+    """A launch to be modelled.
+
+    Args:
+        code: Machine code.
+        words: Its control words, in the order of addresses.
+        times: How often warps of the whole grid execute each block of it: at least and at most.
+        traffic: Of memory instructions, by their addresses.
+        blocks: Of the grid.
+        warps: Of a block.
+        resident: Blocks that an SM holds.
+        sources: The source line of each line of the PTX text.
+        handed_on: How many blocks at most have, one after the other, waited for what the one before wrote.
+        shared_bytes: Of a block.
+    """
+
+    code: MachineCode
+    words: Sequence[ControlWord]
+    times: Sequence[tuple[float, float]]
+    traffic: Mapping[int, Traffic]
+    blocks: int
+    warps: int
+    resident: int
+    sources: Mapping[int, int]
+    handed_on: int = 0
+    shared_bytes: int = 0
+
+    @cached_property
+    def rare(self) -> set[int]:
+        """The blocks that are only come to by calls which may never happen: slow ways of a division."""
+        return _rare(self.code.blocks, self.times)
+
+
+def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[int]:
+    rare: set[int] = set()
+    for number, (block, (low, _)) in enumerate(zip(blocks, times, strict=True)):
+        if block.callee is not None and not low:
+            rare.add(number)
+            rare |= reached({block.callee} - rare, lambda one: blocks[one].successors)
+    before = predecessors(blocks)
+    while new := {
+        one for one, comers in enumerate(before) if one not in rare and comers and rare.issuperset(comers)
+    }:
+        rare |= new
+    return rare
+
+
+def _leaving(
+    one: int, after: int, launch: PlayedLaunch, loops: Mapping[int, Loop], times: Sequence[float]
+) -> float:
+    """Return how often a block is left for another, where others come to it too, or repeat loops; else 0."""
+    blocks, left = launch.code.blocks, times[one]
+    for other in {*blocks[one].successors} - launch.rare - {after}:
+        around = reached({other}, lambda each: {*blocks[each].successors} - {after})
+        if one not in around and not any(blocks[each].leaves for each in around):
+            # As what waits in a loop does: who goes there comes later.
+            left -= sum(times[each] for each in around if after in blocks[each].successors)
+            continue
+        loop = loops.get(other)
+        if loop is None or one not in loop.body or after in loop.body:
+            return 0.0
+        left = min(left, sum(times[entry] for entry in loop.entries) or left)
+    return left
+
+
+def usual_times(launch: PlayedLaunch) -> list[float]:
+    """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
+    rare, blocks = launch.rare, launch.code.blocks
+    times = [low for low, _ in launch.times]
+    before, loops = predecessors(blocks), loops_of(blocks)
+    for number, (low, high) in enumerate(launch.times):
+        if not low and high and number not in rare:
+            coming = [
+                _leaving(one, number, launch, loops, times) for one in before[number] if one not in rare
+            ]
+            times[number] = max(low, min(high, sum(coming)))
+    # Who has come to no other end has come to the last one.
+    ends = [
+        number
+        for number, block in enumerate(blocks)
+        if block.leaves and not block.successors and number not in rare
+    ]
+    if len(ends) == 1 and not times[ends[0]]:
+        times[ends[0]] = min(launch.times[ends[0]][1], float(launch.blocks * launch.warps))
+    return times
