@@ -109,16 +109,16 @@ def _count(folder: Path, number: int) -> str:
     if file.exists():
         return ""
     try:
-        counted = _counted(kernel, problem)
+        counted = _counted(kernel, problem, {})
     except GpuprofError as error:
         return f"{file.stem}: {error}"
     file.write_bytes(pickle.dumps(counted))
     return f"{file.stem}: {time.process_time() - began:.1f} s"
 
 
-def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
+def _counted(kernel: Kernel, problem: Problem, params: Mapping[str, int]) -> tuple[Any, ...]:
     """What `played` is told of a case, but for the device."""
-    shape = configure(kernel, problem, kernel.launch.block, {}, _backend.device)
+    shape = configure(kernel, problem, kernel.launch.block, params, _backend.device)
     compiled = compile_kernel(shape, _backend.compile_arch)
     if len(shape.launches) > 1:
         found = _backend._execute(shape, compiled, [None] * len(shape.launches))
@@ -261,18 +261,17 @@ def samples(folder: Path, results: Sequence[Path]) -> None:
             ladder, of = shipped_ladder(case.problem.operation), case.problem
             signal.alarm(_MOST_S)
             try:
-                rung = ladder.find(case.kernel)
+                kernel = ladder.find(case.ran)
                 problem = Problem.of(ladder.operation, [*of.sizes.values()], of.dtype, of.scalars, of.options)
-                kept = folder / f"{of.operation}-{rung.id}-{problem.label}-{of.dtype}.pickle"
+                kept = folder / f"{of.operation}-{kernel.id}-{problem.label}-{of.dtype}.pickle"
                 if "causal" in str(of.options):
                     kept = kept.with_stem(f"{kept.stem}-causal")
                 if not kept.exists():
-                    kernel = choose(rung, ladder.kernels, problem, _backend.device)
-                    kept.write_bytes(pickle.dumps(_counted(kernel, problem)))
+                    kept.write_bytes(pickle.dumps(_counted(kernel, problem, case.params)))
                 found = played(load_card(card), *pickle.loads(kept.read_bytes()))
                 errors.append(found.us / case.timing.cold.median_us - 1)
                 if measured := stalled(case):
-                    stalls.append([rung.id, problem.label, *_stalls(found, measured)])
+                    stalls.append([case.kernel, problem.label, *_stalls(found, measured)])
                 print(f"{path.stem} {kept.stem} {errors[-1]:+.0%}", file=sys.stderr, flush=True)
             except GpuprofError:
                 silent += 1
