@@ -20,8 +20,8 @@ counted.
 
 The way of a kernel through the rooms:
 
-- `program` reads the text: `ptx` parses it; `calls` and `flow` make it one body of basic blocks; `merge`
-  widens shared-memory accesses as ptxas does; `slots` says where values live.
+- `program` reads the text (`parsing`); `calls` and `flow` make it one body of basic blocks; `merge` widens
+  shared-memory accesses as ptxas does; `slots` says where values live.
 - `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
   with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
   `arithmetic` is the table of what instructions compute; `steps` holds them, family by family. The

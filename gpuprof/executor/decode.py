@@ -3,7 +3,7 @@
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -23,21 +23,20 @@ from gpuprof.executor.program.flow import (
     BasicBlock,
     End,
     basic_blocks,
-    first_reads,
-    is_cluster_wait,
+    passing,
     read_before_written,
     reads_and_writes,
 )
 from gpuprof.executor.program.guesses import checked_guesses, idle_loads
 from gpuprof.executor.program.loops import (
     Loop,
-    WaitingLoop,
     loops_of,
     only_waiting,
     waiting_loops,
 )
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
-from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
+from gpuprof.executor.program.parsing import parse
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
 from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
 from gpuprof.executor.program.slicing import (
@@ -48,7 +47,7 @@ from gpuprof.executor.program.slicing import (
     can_be_followed,
     control_slice,
 )
-from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
+from gpuprof.executor.program.slots import Slots, names_reserved
 from gpuprof.executor.steps import (
     arithmetic_steps,
     async_stores,
@@ -66,30 +65,27 @@ from gpuprof.executor.steps import (
     wgmma_steps,
     wmma_steps,
 )
-from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
+from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands
 from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
+from gpuprof.executor.steps.means import means_of
 from gpuprof.executor.steps.memory_steps import STRONG, address_only, shared_accesses
-from gpuprof.executor.steps.warp_steps import names_all
 
 _U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
 _CONSTANT_GAP = 4096
 
 
-def _no_step(coder: Coder, item: Instruction) -> None:
-    """Hints: nothing to do."""
-
-
+#: What only hints: there is nothing to do.
+_HINTS = ("setmaxnreg", "prefetch", "prefetchu", "discard", "applypriority", "nanosleep", "griddepcontrol")
 #: Opcodes that are not arithmetic, and what decodes them.
 _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
-    "ld": memory_steps.load,
-    "ldu": memory_steps.load,
+    **dict.fromkeys((*_HINTS, "pmevent"), lambda coder, item: None),
+    **dict.fromkeys(("ld", "ldu"), memory_steps.load),
     "st": memory_steps.store,
-    "atom": memory_steps.atomic,
-    "red": memory_steps.atomic,
+    **dict.fromkeys(("atom", "red"), memory_steps.atomic),
     "mov": arithmetic_steps.move,
     "cvta": distributed_shared.convert_address,
     "isspacep": distributed_shared.is_in_space,
@@ -104,21 +100,12 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "mma": mma_steps.multiply,
     "wmma": wmma_steps.decode,
     "wgmma": wgmma_steps.decode,
-    "setmaxnreg": _no_step,
     "ldmatrix": matrix_steps.load_matrix,
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": cluster_steps.fence,
-    "fence": cluster_steps.fence,
-    "prefetch": _no_step,
-    "prefetchu": _no_step,
-    "discard": _no_step,
-    "applypriority": _no_step,
+    **dict.fromkeys(("membar", "fence"), cluster_steps.fence),
     "createpolicy": arithmetic_steps.cache_policy,
-    "nanosleep": _no_step,
-    "griddepcontrol": _no_step,
-    "pmevent": _no_step,
     "save_frame": call_steps.save_frame,
     "restore_frame": call_steps.restore_frame,
     "no_target": call_steps.no_target,
@@ -316,7 +303,8 @@ class _Decoder:
         self.deciding: frozenset[str] | None = None
         self.observer = observer
         self.shared = shared_layout(module, function)
-        self.reserved_bytes = _reserved_bytes(module, function)
+        #: Bytes of the system's shared memory: all, if the kernel uses any.
+        self.reserved_bytes = shared_start(module.architecture) if names_reserved(function) else 0
         if self.reserved_bytes:
             self.shared = self.shared.behind(self.reserved_bytes)
         shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
@@ -358,7 +346,7 @@ class _Decoder:
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
         items = [item for block in flow for item in block.items]
         idle = idle_loads(items, _PURE)
-        self.coder = Coder(slots, placed, _passing(flow), start, checked_guesses(items), idle)
+        self.coder = Coder(slots, placed, passing(flow), start, checked_guesses(items), idle)
         if makes_maps(function):
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow
@@ -370,7 +358,12 @@ class _Decoder:
         if self.with_slice and can_be_followed(self.flow):
             self._slice(blocks)
         for last, loops in waiting_loops(self.flow).items():
-            blocks[last].back_edges = {loop.header: self._back_edge(loop) for loop in loops}
+            blocks[last].back_edges = {
+                loop.header: BackEdge(
+                    loop.header, self._slots_of(loop.found), self._slots_of(loop.given), loop.near
+                )
+                for loop in loops
+            }
         own = OwnMemory(
             self.shared,
             coder.shared_granule,
@@ -379,26 +372,19 @@ class _Decoder:
             self.reserved_bytes,
             self.unmet_alignments,
         )
-        partial = self._has_partial_barriers()
-        in_shared = not coder.phased and self._orders_shared()
-        ends: dict[int, frozenset[int]] = {}
-        for item in (item for block in self.flow for item in block.items if id(item) in coder.idle):
-            ends[item.line] = ends.get(item.line, frozenset()) | coder.idle[id(item)]
-        polled, takes = self._polled(), self._takes()
-        means = OrderingMeans(coder.phased, partial, coder.fences, in_shared, polled, takes, ends)
         return Program(
             kernel=self.function.name,
             blocks=blocks,
             slots=coder.slots,
             sites=coder.sites,
             own=own,
-            means=means,
+            means=means_of(coder, self.flow),
             interface=self.interface,
             listing=PtxListing(self.places, loops_of(self.flow), only_waiting(self.flow)),
             uncounted=frozenset(coder.uncounted),
             clocks=frozenset(coder.clocks),
             unmodelled=tuple(coder.unmodelled),
-            unwritten=self._unwritten(),
+            unwritten=frozenset(self._slots_of(read_before_written(self.flow))),
             observer=self.observer,
             deciding=self.deciding,
         )
@@ -412,47 +398,10 @@ class _Decoder:
         for block, items in zip(blocks, kept, strict=True):
             block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
 
-    def _takes(self) -> bool:
-        items = [item for block in self.flow for item in block.items]
-        read = {name for item in items for name in reads_and_writes(item)[0]}
-        atomics = [item for item in items if item.opcode[0] in ("atom", "red")]
-        return any(
-            {"cas", "exch"} & set(item.opcode) or not read.isdisjoint(reads_and_writes(item)[1])
-            for item in atomics
-        )
-
-    def _polled(self) -> frozenset[int]:
-        bodies = [loop.body for loops in waiting_loops(self.flow).values() for loop in loops]
-        items = (item for body in bodies for number in body for item in self.flow[number].body)
-        return frozenset(item.line for item in items if item.opcode[0] == "ld")
-
-    def _back_edge(self, loop: WaitingLoop) -> BackEdge:
+    def _slots_of(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Return the slots of registers, of those of modelled types."""
         types = self.function.registers
-        found, given = (
-            tuple(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
-            for names in (loop.found, loop.given)
-        )
-        return BackEdge(loop.header, found, given, loop.near)
-
-    def _unwritten(self) -> frozenset[int]:
-        """Return the slots of registers, of modelled types, that may be read before any write."""
-        names = read_before_written(self.flow)
-        types = self.function.registers
-        return frozenset(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
-
-    def _orders_shared(self) -> bool:
-        items = [item for block in self.flow for item in block.body]
-        elsewhere = {"global", "local", "param", "const"}
-        near = [item for item in items if not elsewhere & set(item.opcode)]
-        strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
-        atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
-        atomic |= any("cas" in i.opcode for i in near)  # one that fails has only read
-        return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
-
-    def _has_partial_barriers(self) -> bool:
-        ends = {End.BARRIER, End.CLUSTER_WAIT}
-        barriers = [block.last for block in self.flow if block.end in ends and block.last is not None]
-        return any(names_count(item) or is_cluster_wait(item) for item in barriers)
+        return tuple(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
@@ -543,26 +492,3 @@ class _Decoder:
         if name in TABLE:
             return arithmetic_steps.arithmetic(self.coder, item)
         raise UnsupportedInstruction(item.name, item.line)
-
-
-def _reserved_bytes(module: Module, function: Function) -> int:
-    """Return how many bytes of the system's shared memory a kernel uses: all, or none."""
-    reserved = Special(RESERVED_FOR_TILES)
-    items = (item for item in function.body if isinstance(item, Instruction))
-    operands = (operand for item in items for operand in item.operands)
-    uses = any(isinstance(operand, Special) and operand == reserved for operand in operands)
-    return shared_start(module.architecture) if uses else 0
-
-
-def _passing(blocks: list[BasicBlock]) -> set[str]:
-    """Return the registers whose value goes from one basic block, or one pass through it, to another."""
-    home: dict[str, int] = {}
-    passing: set[str] = set()
-    for number, block in enumerate(blocks):
-        passing |= first_reads(block.items)[0]
-        for item in block.items:
-            reads, writes = reads_and_writes(item)
-            passing |= {name for name in {*reads, *writes} if home.setdefault(name, number) != number}
-            if item.guard is not None:
-                passing |= set(writes)
-    return passing

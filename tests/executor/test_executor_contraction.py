@@ -15,7 +15,8 @@ import pytest
 
 from gpuprof.executor import Definedness, GlobalMemory, launch, load_program
 from gpuprof.executor.program.contraction import contract_products
-from gpuprof.executor.program.ptx import Function, Instruction, parse
+from gpuprof.executor.program.parsing import parse
+from gpuprof.executor.program.ptx import Function, Instruction
 
 FOLDER = Path(__file__).parent / "contraction"
 sys.path.append(str(FOLDER))

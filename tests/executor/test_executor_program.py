@@ -10,7 +10,8 @@ from executor_harness import refused
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
-from gpuprof.executor.program.ptx import Instruction, Label, parse
+from gpuprof.executor.program.parsing import parse
+from gpuprof.executor.program.ptx import Instruction, Label
 from gpuprof.executor.program.source_places import call_line, callers
 
 HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"

@@ -21,7 +21,8 @@ from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.meetings import ballot
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
-from gpuprof.executor.observers.races import Interval, RaceDetector
+from gpuprof.executor.observers.race_detector import RaceDetector
+from gpuprof.executor.observers.races import Interval
 from gpuprof.executor.observers.touches import StampSets
 
 SHARED_BYTES = 64

@@ -9,7 +9,7 @@ from executor_harness import caught, cuda_program, line_of, run_cuda
 from race_pairs import arrays, pairs
 
 from gpuprof.executor import FaultKind
-from gpuprof.executor.observers import races
+from gpuprof.executor.observers import race_detector
 from gpuprof.executor.observers.phased_races import PhasedInterval
 
 PAIRS = pairs("shared")
@@ -183,7 +183,7 @@ def test_a_loop_is_judged_for_a_few_rounds_only(judged, before):
     after_100 = judged["entries"]
     (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(1000, -1), block=(64, 1, 1))
     np.testing.assert_array_equal(out.array(), expected(1000))
-    assert judged["entries"] - after_100 < after_100 + 2 * races.LEAST_PIECE
+    assert judged["entries"] - after_100 < after_100 + 2 * race_detector.LEAST_PIECE
 
 
 @pytest.mark.parametrize("wrong", [3, 57, 411])
@@ -195,7 +195,7 @@ def test_a_wait_left_out_in_a_late_round_is_found(wrong):
 
 
 def test_it_is_found_also_where_no_state_is_kept(monkeypatch):
-    monkeypatch.setattr(races, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(race_detector, "_KEPT_BYTES", 0)
     source = cuda(ROUNDS)
     (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(300, -1), block=(64, 1, 1))
     np.testing.assert_array_equal(out.array(), expected(300))

@@ -19,7 +19,7 @@ from unit_support import DEVICE, busy_runs
 from gpuprof import page_data
 from gpuprof.analysis.counts import MOST_FOREIGN
 from gpuprof.errors import InputError, ResultsError
-from gpuprof.executor.program.ptx import parse as parse_ptx
+from gpuprof.executor.program.parsing import parse as parse_ptx
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.read import ProfiledLaunch
 from gpuprof.ncu.tool import diagnose_launch

@@ -5,9 +5,6 @@
 Between two barriers, two threads may not touch the same byte unless both only read, both are atomic, or both
 write the same value. That warps run in lockstep here excuses nothing, since CUDA does not promise it; only
 `__syncwarp` orders the threads of a warp.
-
-Accesses are logged as they happen and judged at the next barrier. In a loop the same ones come again and
-again: what a piece of the log led to, from the same state, is remembered, and not judged twice.
 """
 
 import copy
@@ -21,17 +18,9 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, SharedByte
 from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of
-from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
-from gpuprof.executor.lanes.meetings import LaneBits
-from gpuprof.executor.lanes.scalars import Lanes, differ
-from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal, Signals
-from gpuprof.executor.memory.shared_memory import (
-    ChunkPattern,
-    SharedMemory,
-    SharedPattern,
-    overwritten,
-)
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
+from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.warp_clocks import Times, WarpClocks, ranked
 from gpuprof.executor.observers.touches import (
     MOMENT_SHIFT,
@@ -48,143 +37,12 @@ from gpuprof.executor.observers.touches import (
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
-#: Entries that are judged together, once a wait follows them, and without one.
-LEAST_PIECE, _LONGEST_PIECE = 64, 1024
 #: What is told of who touched a granule, by the name of the table.
 _DID = {"writer": "written", "reader": "read", "updater": "changed"}
-#: Bytes of states that are kept.
-_KEPT_BYTES = 128 << 20
-
 #: Tells threadIdx and blockIdx of a (block, warp, lane).
 Names = Callable[[tuple[int, int, int]], tuple[Index, Index]]
 #: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte, if one is.
 Report = Callable[[FaultKind, str, int, tuple[int, int, int], SharedByte | None], None]
-
-
-class RaceDetector(Listener):
-    """Judges the shared-memory accesses of one batch of blocks.
-
-    All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers.
-    What is wrong in whatever order it is told to `refuse`.
-    """
-
-    def __init__(
-        self,
-        shared: SharedMemory,
-        granule: int,
-        report: Report,
-        interval: "Callable[[int, int, int, Report, ClusterLayout], Interval]",
-        layout: ClusterLayout = LONE_BLOCK,
-        refuse: Report | None = None,
-    ) -> None:
-        self.blocks = len(shared.content)
-        self.granule = granule
-        self.report = report
-        self.layout = layout
-        self._shared, self._refuse = shared, refuse or report
-        self.log: list[Entry] = []
-        self._signals = Signals()
-        #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
-        self._known: dict[object, tuple[Interval, bytes]] = {}
-        self._bytes = 0
-        #: Of the state that is reached, which is not changed any more; empty if it is not known.
-        self._digest = b""
-        self._interval = interval(self.blocks, shared.size // granule + 1, granule, report, layout)
-        self._live = layout.blocks * self.blocks
-
-    def assume_written(self, part: slice) -> None:
-        """Say before anything is logged that some bytes hold something already."""
-        self._interval.written[:, part.start // self.granule : part.stop // self.granule] = True
-
-    def record(
-        self,
-        access: Access,
-        pattern: SharedPattern | ChunkPattern | Signal,
-        line: int,
-        changed: Bools | None = None,
-    ) -> None:
-        """Log one access, or a signal."""
-        self.log.append(Entry(access, pattern, line, changed))
-        # At a place that a loop comes by once in each iteration, if there is one.
-        length = len(self.log)
-        if (length >= LEAST_PIECE and access in (Access.ACQUIRE, Access.MEET)) or length >= _LONGEST_PIECE:
-            self._judge()
-
-    def touch(
-        self,
-        access: Access,
-        pattern: SharedPattern | ChunkPattern,
-        line: int,
-        values: Lanes | None = None,
-    ) -> None:
-        changed = None
-        if values is not None and isinstance(pattern, SharedPattern):
-            if access is Access.WRITE:
-                changed = differ(self._shared.load(pattern), values)
-            if access in (Access.WRITE, Access.LANDED) and pattern.collides:
-                self._judge_collisions(pattern, values, line)
-        self.record(access, pattern, line, changed)
-
-    def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        if self._interval.HEARS_SIGNALS:
-            self.record(access, signal, line)
-
-    def ended(self, live: Bools) -> None:
-        """As a listener: of blocks of clusters."""
-        if self.layout.several:
-            alive = np.asarray(self.layout.by_block(live, self.blocks).any(axis=(1, 2)))
-            if (left := int(alive.sum())) < self._live:
-                self._live = left
-                self.record(Access.ENDED, self._signals.of(self.layout.in_batch(~alive), (0, 0)), 0)
-
-    def barrier(self, blocks: Bools | None = None) -> None:
-        """As a listener: of blocks of clusters a signal tells."""
-        if blocks is not None and not self.layout.several:
-            self.record(Access.MEET, self._signals.of(blocks[:, None, None], (0, 0)), 0)
-        elif not self.layout.several:
-            self._judge(barrier=True)
-
-    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        if whole.any():
-            self.record(Access.SYNCWARP, self._signals.of(whole[..., None], (0, 0)), 0)
-        if self._interval.HEARS_SIGNALS and (rest := np.asarray(mask.lanes & ~whole[..., None])).any():
-            rest, meets = np.broadcast_arrays(rest, meets)
-            for group in np.unique(meets[rest]):
-                self.record(Access.SYNCLANES, self._signals.of(rest & (meets == group), (0, 0)), 0)
-
-    def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
-        """Report where the value that a lane is about to store is overwritten by another lane."""
-        lost = overwritten(pattern, values)
-        if lost.any():
-            position = first_true(lost)
-            address = int(np.broadcast_to(pattern.address, lost.shape)[position])
-            where, start = self.layout.byte(address)
-            place = SharedByte(start, self.layout.rank(address), line, "written")
-            detail = f"writes {where}, and so does another thread, with another value"
-            self._refuse(FaultKind.SHARED_RACE, detail, line, position, place)
-
-    def settle(self) -> None:
-        self._judge(barrier=True)
-
-    def _judge(self, *, barrier: bool = False) -> None:
-        """Judge the log so far, perhaps ended by a barrier, or go on to the state to which it led before."""
-        log, self.log = self.log, []
-        before = self._digest or self._interval.normalise()[0]
-        key = before, barrier, tuple((entry.access, entry.pattern.serial) for entry in log)
-        if key in self._known:
-            self._interval, self._digest = self._known[key]
-            return
-        state = self._interval = self._interval.copied()
-        state.values_matter = False
-        state.replay(log)
-        if barrier:
-            state.settle()
-        self._digest, size = state.normalise()
-        if not state.values_matter:
-            self._bytes += size
-            if self._bytes > _KEPT_BYTES:
-                self._known, self._bytes = {}, size
-            self._known[key] = state, self._digest
 
 
 class Interval:

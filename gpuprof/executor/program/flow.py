@@ -264,6 +264,20 @@ def first_reads(items: Iterable[Instruction]) -> tuple[set[str], set[str]]:
     return first, written
 
 
+def passing(blocks: list[BasicBlock]) -> set[str]:
+    """Return the registers whose value goes from one basic block, or one pass through it, to another."""
+    home: dict[str, int] = {}
+    found: set[str] = set()
+    for number, block in enumerate(blocks):
+        found |= first_reads(block.items)[0]
+        for item in block.items:
+            reads, writes = reads_and_writes(item)
+            found |= {name for name in {*reads, *writes} if home.setdefault(name, number) != number}
+            if item.guard is not None:
+                found |= set(writes)
+    return found
+
+
 def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
     """Return for each block the registers that it, or one after it, reads before it writes them."""
     wanted: list[set[str]] = []

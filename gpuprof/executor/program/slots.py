@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, register_dtype, uniform
-from gpuprof.executor.program.ptx import Function, Imm, Operand, Reg, Special, Sym
+from gpuprof.executor.program.ptx import Function, Imm, Instruction, Operand, Reg, Special, Sym
 
 #: Special register that tells where the system keeps what tiles of several warps share.
 RESERVED_FOR_TILES = "%reserved_smem_offset_1"
@@ -141,6 +141,12 @@ class Slots:
             case Sym():
                 return self.address(operand, line)
         raise UnsupportedInstruction(f"operand {operand}", line)
+
+
+def names_reserved(function: Function) -> bool:
+    """Whether a function asks for what tiles of several warps share."""
+    items = (item for item in function.body if isinstance(item, Instruction))
+    return any(operand == Special(RESERVED_FOR_TILES) for item in items for operand in item.operands)
 
 
 def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:

@@ -1,0 +1,377 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Read PTX text into functions, variables and instructions. Syntax only: no meaning is given here."""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.program.ptx import (
+    Function,
+    Imm,
+    Instruction,
+    Label,
+    Mem,
+    Module,
+    Not,
+    Operand,
+    Reference,
+    Reg,
+    Signature,
+    Special,
+    Sym,
+    Variable,
+    Vec,
+)
+from gpuprof.executor.program.source_places import LOCATION, places_of
+from gpuprof.ptx_directives import launch_limits, target_of_ptx
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_HEADER = re.compile(r"\.(entry|func)\b")
+_VARIABLE = re.compile(
+    r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
+    r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
+    re.DOTALL,
+)
+_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
+_GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
+_TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
+_SPECIAL = re.compile(
+    r"%(tid|ntid|ctaid|nctaid|laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock64|clock_hi|globaltimer\w*|"
+    r"lanemask_\w+|envreg\d+|pm\d+|dynamic_smem_size|total_smem_size|aggr_smem_size|cluster\w*|is_explicit\w*|"
+    r"reserved_smem_offset_\w+|nclusterid|current_graph_exec)(\.[xyzw])?$"
+)
+
+
+def parse(text: str) -> Module:
+    """Parse one PTX module as compilers print it; without a `.loc` its lines are those of the text.
+
+    Raises:
+        UnsupportedInstruction: The text uses syntax that the executor does not model.
+    """
+    text = _COMMENT.sub(lambda comment: " " + "\n" * comment[0].count("\n"), text)
+    architecture, _ = target_of_ptx(text) or (0, "")
+    module = Module(architecture)
+    own_lines = ".loc" not in text
+    position = 0
+    statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
+    while found := statement.match(text, position):
+        head, stop = found.group(1), found.group(2)
+        head = re.sub(
+            r"^\s*(?:\.(?:version|target|address_size|file|section)\b[^\n]*\n\s*)+", "", head
+        ).strip()
+        position = found.end()
+        if _HEADER.search(head):
+            function = _function_header(head)
+            if stop == "{":
+                end = _matching_brace(text, position)
+                _Body(function, text[position:end], text.count("\n", 0, position) + 1, own_lines).read()
+                module.functions[function.name] = function
+                position = end + 1
+        elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
+            if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
+                end = text.index(";", position)
+                head, position = head + "{" + text[position:end], end + 1
+            module.variables.append(_variable(head))
+        elif stop == "{":
+            position = _matching_brace(text, position) + 1
+    return module
+
+
+def _matching_brace(text: str, position: int) -> int:
+    depth = 1
+    for found in re.finditer(r"[{}]", text[position:]):
+        depth += 1 if found.group() == "{" else -1
+        if depth == 0:
+            return position + found.start()
+    raise UnsupportedInstruction("unbalanced braces", 0)
+
+
+def _variable(text: str) -> Variable:
+    extern = ".extern" in text
+    text = re.sub(
+        r"\.(visible|extern|weak|common|ptr(\s+\.(global|shared|const|local))?)\b\s*", "", text
+    ).strip()
+    text = re.sub(r"\.attribute\([^)]*\)\s*", "", text)
+    # A pointer parameter may say how its target is aligned: `.param .u64 .ptr .global .align 16 name`.
+    text = re.sub(r"^(\.param\s+\.\w+)\s+\.align\s+\d+", r"\1", text)
+    found = _VARIABLE.match(text)
+    if not found:
+        raise UnsupportedInstruction(text.split("\n")[0], 0)
+    space, align, vector, kind, name, is_array, count, initial = found.groups()
+    item = _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)
+    if item == 0:
+        raise UnsupportedInstruction(f".{space} .{kind} variable", 0)
+    item *= int(vector or 1)
+    size = item * (int(count or 0) if is_array else 1)
+    data: bytes | None = None
+    references: tuple[Reference, ...] = ()
+    if initial is not None:
+        data, references = _initial_content(initial, item, size)
+    return Variable(name, space, int(align or item), size, data, extern, references)
+
+
+def _function_header(text: str) -> Function:
+    after = text[_HEADER.search(text).end() :]  # type: ignore[union-attr]
+    found = re.match(r"\s*(?:\(([^)]*)\))?\s*([\w$]+)\s*(?:\(([^)]*)\))?", after, re.DOTALL)
+    if not found:
+        raise UnsupportedInstruction("function header", 0)
+    returns, name, params = found.groups()
+    limits = launch_limits(after[found.end() :])
+    return Function(name, _variables(params), _variables(returns), limits=limits)
+
+
+def _variables(listing: str | None) -> list[Variable]:
+    return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
+
+
+def _signature(text: str) -> Signature:
+    """Read a prototype: `(.param .b32 _) _ (.param .b64 _)`, either list possibly missing."""
+    found = re.match(r"\s*(?:\(([^)]*)\))?\s*_\s*(?:\(([^)]*)\))?", text, re.DOTALL)
+    returns, params = found.groups() if found else ("", "")
+    return Signature(*(tuple(v.size for v in _variables(part)) for part in (returns, params)))
+
+
+def _literal(text: str) -> Imm | None:
+    if not text[:1].isdigit() and text[:1] != "-":
+        return None
+    if re.match(r"0[fF][0-9a-fA-F]{8}$", text):
+        return Imm(int(text[2:], 16), 32)
+    if re.match(r"0[dD][0-9a-fA-F]{16}$", text):
+        return Imm(int(text[2:], 16), 64)
+    if re.match(r"-?(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$", text):
+        digits = text.rstrip("U")
+        octal = re.match(r"-?0[0-7]+$", digits)
+        return Imm(int(digits, 8 if octal else 0))
+    if re.match(r"-?\d+\.\d*(e[+-]?\d+)?$", text):
+        return Imm(struct.unpack("<Q", struct.pack("<d", float(text)))[0], 64)
+    return None
+
+
+class _Body:
+    """Reads one function body, renaming what nested scopes declare so that every name is unique."""
+
+    def __init__(self, function: Function, text: str, first_line: int, own_lines: bool) -> None:
+        self.function = function
+        self.text = text
+        self.ptx_line = first_line
+        self.scopes: list[dict[str, str]] = [{}]
+        #: Operands outside nested scopes, by their text.
+        self.operands: dict[str, Operand] = {}
+        self.scope_count = 0
+        self.line = 0
+        self.own_file = ""
+        self.own_lines = own_lines
+
+    def read(self) -> None:
+        """Fill the function's registers, variables and body."""
+        read = list(self._statements())
+        statements = [statement for statement, _ in read]
+        for position, (statement, self.ptx_line) in enumerate(read):
+            if statement == "{":
+                self.scopes.append({})
+                self.scope_count += 1
+                self._declare_labels(statements, position + 1)
+            elif statement == "}":
+                self.scopes.pop()
+            elif re.match(r"\.loc\b", statement):
+                self._location(statement)
+            elif statement.endswith(":"):
+                self.function.body.append(Label(self._renamed(statement[:-1])))
+            elif statement.startswith(".reg"):
+                self._declare(statement)
+            elif statement.startswith((".shared", ".local", ".param", ".const", ".global")):
+                self._declare_variable(statement)
+            elif statement.startswith((".callprototype", ".branchtargets", ".calltargets")):
+                self._table(statement)
+            elif statement.startswith((".pragma", ".file")):
+                continue
+            elif statement.startswith("."):
+                raise UnsupportedInstruction(statement.split()[0], self.line)
+            elif statement:
+                self.function.body.append(self._instruction(statement))
+
+    def _statements(self) -> Iterator[tuple[str, int]]:
+        """Yield the statements, each with the line of the PTX text on which it begins."""
+        position, text, line, counted = 0, self.text, self.ptx_line, 0
+        token = re.compile(r"\s*(?:(\.loc\b[^\n]*)|([{}])|([\w$%]+\s*:)(?!:)|([^;]+);)", re.DOTALL)
+        while found := token.match(text, position):
+            loc, brace, label, statement = found.groups()
+            begin = found.start(found.lastindex or 0)
+            line, counted = line + text.count("\n", counted, begin), begin
+            yield (loc or brace or (label and label.replace(" ", "")) or statement).strip(), line
+            position = found.end()
+
+    def _declare_labels(self, statements: list[str], position: int) -> None:
+        """Find the labels of a scope that begins at `position`: branches may name them before they come."""
+        depth = 1
+        while depth and position < len(statements):
+            statement = statements[position]
+            depth += (statement == "{") - (statement == "}")
+            if depth == 1 and statement.endswith(":"):
+                self._fresh(statement[:-1])
+            position += 1
+
+    def _location(self, text: str) -> None:
+        found = LOCATION.match(text)
+        if not found:
+            return
+        places = places_of(found)
+        if not self.own_file:  # the first location of a function is its own header
+            self.own_file = places[-1][0]
+        line = next((line for file, line in places if file == self.own_file), 0)
+        self.line = line or self.line  # line 0 means "as before"
+
+    def _renamed(self, name: str) -> str:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return name
+
+    def _fresh(self, name: str) -> str:
+        if len(self.scopes) == 1:
+            return name
+        self.scopes[-1][name] = f"{name}@{self.scope_count}"
+        return self.scopes[-1][name]
+
+    def _declare(self, text: str) -> None:
+        found = _REGISTERS.match(text)
+        if not found:
+            raise UnsupportedInstruction(text, self.line)
+        kind, names = found.groups()
+        for name in (part.strip() for part in names.split(",")):
+            if counted := re.match(r"(.*)<(\d+)>$", name):
+                stem, count = counted.group(1), int(counted.group(2))
+                self.function.registers.update({self._fresh(f"{stem}{i}"): kind for i in range(count)})
+            else:
+                self.function.registers[self._fresh(name)] = kind
+
+    def _declare_variable(self, text: str) -> None:
+        variable = _variable(text)
+        self.function.variables.append(replace(variable, name=self._fresh(variable.name)))
+
+    def _table(self, text: str) -> None:
+        """Read what a label before it names: a prototype, or where jumps and calls by a register may go."""
+        label = self.function.body.pop()
+        assert isinstance(label, Label)
+        directive, rest = text.split(None, 1)
+        if directive == ".callprototype":
+            self.function.prototypes[label.name] = _signature(rest)
+        else:
+            self.function.tables[label.name] = tuple(self._renamed(name) for name in _split(rest))
+
+    def _instruction(self, text: str) -> Instruction:
+        guard, negated = None, False
+        if found := _GUARD.match(text):
+            negated, guard = bool(found.group(1)), self._renamed(found.group(2))
+            text = text[found.end() :]
+        mnemonic, *rest = text.split(None, 1)
+        operands = tuple(self._operand(part) for part in _split(rest[0] if rest else ""))
+        line = self.ptx_line if self.own_lines else self.line
+        return Instruction(_opcode(mnemonic), operands, guard, negated, line, self.ptx_line)
+
+    def _operand(self, text: str) -> Operand:
+        if len(self.scopes) > 1:  # where names may have another meaning than elsewhere
+            return self._read_operand(text.strip())
+        if text not in self.operands:
+            self.operands[text] = self._read_operand(text.strip())
+        return self.operands[text]
+
+    def _read_operand(self, text: str) -> Operand:
+        if text.startswith("!"):
+            return Not(self._operand(text[1:]))
+        if text.startswith(("{", "(")):
+            return Vec(tuple(self._operand(part) for part in _split(text[1:-1])))
+        if text.startswith("["):
+            return self._memory(text[1:-1])
+        literal = _literal(text)
+        if literal is not None:
+            return literal
+        if _SPECIAL.match(text):
+            return Special(text)
+        if text == "WARP_SZ":
+            return Imm(32)
+        base, offset = _base_and_offset(text)
+        name = self._renamed(base)
+        if name in self.function.registers:
+            return Reg(name)
+        return Sym(name, offset)
+
+    def _memory(self, text: str) -> Mem | Vec:
+        parts = _split(text)
+        if len(parts) == 2:  # a place in a tensor
+            return Vec((self._operand(f"[{parts[0]}]"), self._operand(parts[1])))
+        base, offset = _base_and_offset(text.strip())
+        operand = self._operand(base)
+        if not isinstance(operand, Reg | Sym | Imm):
+            raise UnsupportedInstruction(f"address [{text}]", self.line)
+        return Mem(operand, offset)
+
+
+_NESTING = re.compile(r"[{\[(|]")
+
+
+@cache
+def _opcode(mnemonic: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"\.|(?<=\w)::(?=\w)", mnemonic) if part)
+
+
+def _base_and_offset(text: str) -> tuple[str, int]:
+    base, plus, offset = text.partition("+")
+    if plus:
+        return base.strip(), int(offset, 0)
+    if found := re.match(r"([\w$%.]+?)-(\d+)$", text):
+        return found.group(1), -int(found.group(2))
+    return text, 0
+
+
+def _split(text: str) -> list[str]:
+    """Split operands at commas outside brackets; `d|p` counts as two operands."""
+    if not _NESTING.search(text):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += (char in "{[(") - (char in "}])")
+        if char in ",|" and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+_MASKED = re.compile(r"(0[xX][fF]+0*)\s*\((.*)\)$", re.DOTALL)
+_GENERIC = re.compile(r"generic\s*\(\s*([\w$]+)\s*\)")
+_SYMBOL = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:([+-])\s*(\d+))?$")
+
+
+def _initial_content(text: str, item: int, size: int) -> tuple[bytes, tuple[Reference, ...]]:
+    """Return the bytes that an initialiser gives, with zeros in the place of addresses, and these.
+
+    `item` and `size` are the bytes of an element and of the variable.
+    """
+    content, references = b"", []
+    for word in text.replace("{", " ").replace("}", " ").split(","):
+        word = word.strip()
+        if not word:
+            continue
+        literal = _literal(word)
+        if literal is None:
+            references.append(_reference(word, len(content), item))
+        content += ((literal.bits if literal else 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
+    return content.ljust(size, b"\0"), tuple(references)
+
+
+def _reference(word: str, offset: int, size: int) -> Reference:
+    shift, inner = 0, word
+    if masked := _MASKED.match(word):
+        mask, inner = int(masked[1], 16), masked[2].strip()
+        shift = (mask & -mask).bit_length() - 1
+    plain, generic = _GENERIC.subn(r"\1", inner)
+    found = _SYMBOL.match(plain)
+    if not found:
+        raise UnsupportedInstruction(f"initialiser {word}", 0)
+    addend = int(found[3] or 0) * (-1 if found[2] == "-" else 1)
+    return Reference(offset, size, found[1], addend, shift, bool(generic))
