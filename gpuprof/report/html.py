@@ -18,10 +18,9 @@ from markupsafe import Markup
 from gpuprof import page_data
 from gpuprof.analysis import numbers
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.report.document_page import assets, linked, templates
+from gpuprof.report.document_page import ReportPieces, assets, linked, templates
 from gpuprof.report.kernel_section import note
 from gpuprof.report.page import build_page
-from gpuprof.report.pieces import ReportPieces
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
 from gpuprof.schema import to_text
