@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kernel can do wrong in the executor, what the executor cannot run, and what nothing can launch."""
 
-import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -90,67 +89,47 @@ class Wait:
         return f"{self.who}{where}: {self.what.format(named(self.place)) if self.place else self.what}"
 
 
+@dataclass(eq=False, repr=False)
 class KernelFault(CaseFailure):
     """A kernel did something that CUDA leaves undefined, or that the hardware traps.
 
-    Args:
-        kind: Which rule was broken.
+    Attributes:
         detail: The clause that says what happened, such as "reads 4 bytes at …".
         kernel: Name of the entry function.
         source_line: Line in the kernel's own source file; 0 when the PTX carries no line information.
-        block: Index (x, y, z) of the thread block.
-        thread: Index (x, y, z) of the thread in its block.
         address: Byte address: absolute for global memory, an offset within its window otherwise.
         other_block: Of a race, the thread block of the other thread.
         shared: The byte of shared memory that it is about.
         waits: Where nothing can go on, what every warp waits for.
     """
 
-    def __init__(
-        self,
-        kind: FaultKind,
-        detail: str,
-        *,
-        kernel: str,
-        source_line: int,
-        block: tuple[int, int, int],
-        thread: tuple[int, int, int],
-        address: int | None = None,
-        other_block: tuple[int, int, int] | None = None,
-        shared: SharedByte | None = None,
-        waits: tuple[Wait, ...] = (),
-    ) -> None:
-        text = f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind})"
-        super().__init__(
-            f"{text}. Waiting: {'; '.join(w.sentence() for w in waits)}." if waits else f"{text}."
-        )
-        self.detail = detail
-        self.kind = kind
-        self.kernel = kernel
-        self.source_line = source_line
-        self.block = block
-        self.thread = thread
-        self.address = address
-        self.other_block = other_block
-        self.shared = shared
-        self.waits = waits
+    kind: FaultKind
+    detail: str
+    kernel: str
+    source_line: int
+    block: Index
+    thread: Index
+    address: int | None = None
+    other_block: Index | None = None
+    shared: SharedByte | None = None
+    waits: tuple[Wait, ...] = ()
+
+    def __post_init__(self) -> None:
+        waiting = "; ".join(wait.sentence() for wait in self.waits)
+        who = f"{self.kernel}, line {self.source_line}: thread {self.thread} of block {self.block}"
+        super().__init__(f"{who} {self.detail} ({self.kind}).{f' Waiting: {waiting}.' * bool(waiting)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send the fault to its parent."""
-        return functools.partial(type(self), **self._where), (self.kind, self.detail)
-
-    @property
-    def _where(self) -> dict[str, Any]:
-        names = ("kernel", "source_line", "block", "thread", "address", "other_block", "shared", "waits")
-        return {name: getattr(self, name) for name in names}
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def told(self, detail: str, line: int | None = None) -> "KernelFault":
         """Return the same in other words, perhaps as one of another line."""
-        return KernelFault(self.kind, detail, **self._where | ({} if line is None else {"source_line": line}))
+        return replace(self, detail=detail, source_line=self.source_line if line is None else line)
 
     def hanging(self, waits: tuple[Wait, ...]) -> "KernelFault":
         """Return the same where nothing can go on, and what every warp waits for; or where that is told."""
-        return KernelFault(self.kind, self.detail, **self._where | {"waits": waits})
+        return replace(self, waits=waits)
 
     @property
     def is_race(self) -> bool:

@@ -155,8 +155,8 @@ def choose_blocks(grid: tuple[int, int, int], max_blocks: int) -> Sample:
         raise ValueError("a sample needs at least one block")
     if grid[0] * grid[1] * grid[2] <= max_blocks:
         return every_block(grid)
-    for parts in (_thirds, _last_apart, _undivided):
-        x, y, z = (parts(length) for length in grid)
+    for ends in ((1, 1), (0, 1), (0, 0)):
+        x, y, z = (_parts(length, *ends) for length in grid)
         boxes = list(product(x, y, z))
         if len(boxes) <= max_blocks:
             break
@@ -168,13 +168,8 @@ def choose_blocks(grid: tuple[int, int, int], max_blocks: int) -> Sample:
     return Sample(tuple(Stratum(box, share) for box, share in zip(boxes, chosen, strict=True)))
 
 
-def _thirds(length: int) -> list[range]:
-    return [part for part in (range(1), range(1, length - 1), range(max(1, length - 1), length)) if len(part)]
-
-
-def _last_apart(length: int) -> list[range]:
-    return [part for part in (range(length - 1), range(length - 1, length)) if len(part)]
-
-
-def _undivided(length: int) -> list[range]:
-    return [range(length)]
+def _parts(length: int, first: int, last: int) -> list[range]:
+    """Divide an axis: so many blocks at its beginning, in between, and so many at its end."""
+    begin = min(first, length)
+    end = max(begin, length - last)
+    return [part for part in (range(begin), range(begin, end), range(end, length)) if len(part)]

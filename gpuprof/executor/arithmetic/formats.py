@@ -8,7 +8,7 @@ exponent of its type's smallest normal number: it is not normalised first.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -111,13 +111,13 @@ class FloatFormat:
     Its lowest exponent is that of its smallest normal number as the tensor core holds it.
     """
 
-    name: str
+    decode: Callable[[Lanes], Lanes]
     item_bytes: int
     lowest_exponent: int
 
     def values(self, bits: Lanes) -> NDArray[np.float32]:
         """Return the numbers that unsigned elements of `item_bytes` stand for; float32 holds each exactly."""
-        return np.asarray(_DECODERS[self.name](bits), dtype=np.float32)
+        return np.asarray(self.decode(bits), dtype=np.float32)
 
     def exponents(self, values: NDArray[np.float32]) -> NDArray[np.int16]:
         """Return the exponents by which products are aligned."""
@@ -131,20 +131,13 @@ def exponents(values: NDArray[np.float32], lowest: int) -> NDArray[np.int16]:
     return np.where(values == 0, np.int16(OF_ZERO), found)
 
 
-_DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
-    "f16": lambda bits: bits.view(HALVES["f16"]),
-    "bf16": lambda bits: bits.view(HALVES["bf16"]),
-    "tf32": lambda bits: (bits & ~_TF32_CUT).view(np.float32),
-    "e4m3": lambda bits: bytes_as_f16("e4m3x2")[bits].view(np.float16),
-    "e5m2": lambda bits: bytes_as_f16("e5m2x2")[bits].view(np.float16),
-}
 #: By name. Eight-bit floats are unpacked to f16 before they are multiplied, whose range theirs lies in.
 FORMATS = {
-    "f16": FloatFormat("f16", 2, -14),
-    "bf16": FloatFormat("bf16", 2, -126),
-    "tf32": FloatFormat("tf32", 4, -126),
-    "e4m3": FloatFormat("e4m3", 1, -14),
-    "e5m2": FloatFormat("e5m2", 1, -14),
+    "f16": FloatFormat(lambda bits: bits.view(HALVES["f16"]), 2, -14),
+    "bf16": FloatFormat(lambda bits: bits.view(HALVES["bf16"]), 2, -126),
+    "tf32": FloatFormat(lambda bits: (bits & ~_TF32_CUT).view(np.float32), 4, -126),
+    "e4m3": FloatFormat(lambda bits: bytes_as_f16("e4m3x2")[bits].view(np.float16), 1, -14),
+    "e5m2": FloatFormat(lambda bits: bytes_as_f16("e5m2x2")[bits].view(np.float16), 1, -14),
 }
 #: The same as `wgmma` multiplies them, which does not unpack them.
-AS_THEY_ARE = {**FORMATS, "e4m3": FloatFormat("e4m3", 1, -6)}
+AS_THEY_ARE = {**FORMATS, "e4m3": replace(FORMATS["e4m3"], lowest_exponent=-6)}

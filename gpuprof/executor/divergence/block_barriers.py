@@ -56,8 +56,6 @@ class BlockBarriers:
     waiting: list[Waiting] = field(default_factory=list)
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
-    #: Threads that the barrier takes where some arrived so.
-    _counts: dict[int, int] = field(default_factory=dict)
     _agreement: Agreement = field(default_factory=Agreement)
 
     def come(self, block: RunnableBlock, path: BranchPath) -> list[BranchPath]:
@@ -97,7 +95,6 @@ class BlockBarriers:
         if block.arrives_only:
             before = self._early(identity)
             self._arrivals[identity] = before | path.mask.lanes
-            self._counts[identity] = count or 0
             return True
         self._require_one_count(block, path.mask, identity)
         self.waiting.append(
@@ -207,7 +204,7 @@ class BlockBarriers:
         for identity, arrived in self._arrivals.items():
             if all(w.barrier != identity for w in self.waiting):
                 warps = self._by_block(arrived).any(axis=2).sum(axis=1)
-                over = blocks & (warps * WARP >= self._counts[identity])
+                over = blocks & (warps * WARP >= self._agreement.counts[identity])
                 self._arrivals[identity] = arrived & ~self.batch.layout.in_batch(over)
 
     def _record(self, access: Access, lanes: Bools, identity: int, line: int) -> None:

@@ -64,6 +64,7 @@ class Meeting:
     settled: bool = False
 
 
+@dataclass(eq=False)
 class Arrival(Exception):
     """Lanes have come to a warp operation that others, which they must wait for, have not come to.
 
@@ -72,19 +73,9 @@ class Arrival(Exception):
         incomplete: Those that must wait.
     """
 
-    def __init__(
-        self,
-        operation: str,
-        line: int,
-        mask: Mask,
-        members: LaneBits,
-        incomplete: Bools,
-        values: Sequence[Lanes],
-    ) -> None:
-        super().__init__(operation)
-        self.operation = operation
-        self.line = line
-        self.mask = mask
-        self.members = members
-        self.incomplete = incomplete
-        self.values = values
+    operation: str
+    line: int
+    mask: Mask
+    members: LaneBits
+    incomplete: Bools
+    values: Sequence[Lanes]

@@ -86,16 +86,17 @@ def check_operands(batch: Batch, line: int, mask: Mask, identity: int, count: in
 class Agreement:
     """Holds the threads that meet at a barrier to one count: cards stop at the second.
 
-    A count that is the block's size is another one than none, which means all that have not ended.
+    A count that is the block's size is another one than none, which means all that have not ended: -1 of
+    `counts`, which have a number for each block, 0 where nobody waits.
     """
 
-    _counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def come(self, batch: Batch, line: int, mask: Mask, identity: int, count: int | None) -> None:
         """Threads come to a barrier."""
         layout = batch.layout
         blocks = batch.blocks * layout.blocks
-        known = self._counts.setdefault(identity, np.zeros(blocks, dtype=np.int64))
+        known = self.counts.setdefault(identity, np.zeros(blocks, dtype=np.int64))
         lanes = layout.by_block(mask.lanes, batch.blocks)
         here = lanes.any(axis=(1, 2))
         mine = -1 if count is None else count
@@ -115,8 +116,8 @@ class Agreement:
 
     def complete(self, identity: int, blocks: Bools) -> None:
         """The barrier is over in blocks that are true."""
-        if identity in self._counts:
-            self._counts[identity][blocks] = 0
+        if identity in self.counts:
+            self.counts[identity][blocks] = 0
 
 
 def _threads(count: int) -> str:
