@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Little's law: what must be under way on an SM to keep a part of the GPU busy, and what warps it holds."""
 
-from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
@@ -15,27 +14,20 @@ from gpuprof.devices.rates import sm_rates
 from gpuprof.results import Measurement
 
 
-@dataclass(frozen=True, slots=True)
-class NeededInFlight:
-    """What must be under way on each SM at any time to keep one part of the GPU busy.
-
-    That part's highest rate per cycle and SM, and cycles from the start of a piece of work until its result
-    can be used.
-    """
+class NeededInFlight(NamedTuple):
+    """What must be under way on each SM at any time to keep one part of the GPU busy, by Little's law."""
 
     label: str
     unit: str
-    per_cycle: float
-    cycles: float
-
-    @property
-    def needed(self) -> float:
-        """Units in flight on each SM, by Little's law."""
-        return self.per_cycle * self.cycles
+    needed: float
 
 
 def flight(case: Measurement, device: Device, part: str) -> NeededInFlight | None:
-    """What must be in flight to keep a part busy with a case's work; None without a rate or latency."""
+    """What must be in flight to keep a part busy with a case's work; None without a rate or latency.
+
+    That is its highest rate per cycle and SM, times the cycles from the start of a piece of work until its
+    result can be used.
+    """
     cycles = _cycles(case, device, part)
     if cycles is None or part not in PARTS:
         return None
@@ -45,9 +37,9 @@ def flight(case: Measurement, device: Device, part: str) -> NeededInFlight | Non
         if not device.peak_bandwidth_gbps or not device.sm_clock_mhz:
             return None
         rate = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count
-        return NeededInFlight(label, unit, rate, cycles)
+        return NeededInFlight(label, unit, rate * cycles)
     rate_of = "l2_bytes" if part == L2.key else part
-    return NeededInFlight(label, unit, rates[rate_of], cycles) if rate_of in rates else None
+    return NeededInFlight(label, unit, rates[rate_of] * cycles) if rate_of in rates else None
 
 
 def _cycles(case: Measurement, device: Device, part: str) -> float | None:

@@ -16,6 +16,7 @@ from gpuprof.analysis.status import Banner, exceeded_limit, is_reference, name_o
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Clocks, Counter, Measurement, Run
+from gpuprof.text import listed
 
 #: What a place's environment tells of its card, and not of its machine.
 _OF_THE_CARD = {"executed_ptx", "launch_gate"}
@@ -110,9 +111,8 @@ def _unlike_software(run: Run) -> Iterator[Banner]:
     )
 
 
-def _some(cases: list[Measurement], shown: int = 3) -> str:
-    names = "; ".join(map(name_of_case, cases[:shown]))
-    return f"{names}; and {len(cases) - shown} more" if len(cases) > shown else names
+def _some(cases: list[Measurement]) -> str:
+    return listed([*map(name_of_case, cases)], 3)
 
 
 def _incomplete(run: Run) -> Iterator[Banner]:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median
 from statistics import variance as variance_of
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gpuprof.analysis.models import difference_error
 from gpuprof.results import Measurement, Model, Timing
@@ -155,7 +155,7 @@ def judge(base: Times, new: Times) -> Judgement:
     smallest that is ever called one. Same: the whole interval is close to 0. Uncertain: neither.
     """
     kind = class_of(median(base.medians_us))
-    sides = [_Middle.of(times) for times in (base, new)]
+    sides = [_middle(times) for times in (base, new)]
     # What the two took off for the events themselves was never the kernel's.
     events = abs(base.event_us - new.event_us)
     offset = min(1.0, events / min(median(base.medians_us), median(new.medians_us)))
@@ -194,7 +194,7 @@ def judge_modelled(base: Model, new: Model) -> Judgement:
 
 def interval(times: Times) -> tuple[float, float]:
     """Between what factors of the median a time of at least one round lies, at level `ALPHA`."""
-    side = _Middle.of(times)
+    side = _middle(times)
     kind = class_of(median(times.medians_us))
     error, quantile = _error(kind, [side], [times])
     reach = quantile * error
@@ -202,41 +202,39 @@ def interval(times: Times) -> tuple[float, float]:
     return math.exp(middle - reach), math.exp(middle + reach)
 
 
-@dataclass(frozen=True, slots=True)
-class _Middle:
-    """What `trimmed` makes of the logarithms of one version's rounds."""
+class Trimmed(NamedTuple):
+    """A mean without values at either end, how many it is of, and the squares that tell their variance."""
 
     value: float
-    count: int
+    kept: int
     squares: float
 
-    @classmethod
-    def of(cls, times: Times) -> "_Middle":
-        return cls(*trimmed([math.log(time) for time in times.medians_us]))
 
-
-def trimmed(values: Sequence[float], fewest: int = 0) -> tuple[float, int, float]:
+def trimmed(values: Sequence[float], fewest: int = 0) -> Trimmed:
     """The mean of values without an eighth, or `fewest` of them, at either end.
 
-    Returns:
-        The mean, how many values it is of, and the sum of squares from which, over that number less one,
-        their variance is estimated: of those left out, each drawn in to its neighbour.
+    The variance is estimated from the sum of squares over the number of values less one: of those left out,
+    each drawn in to its neighbour.
     """
     ordered = sorted(values)
     cut = max(fewest, len(ordered) // _TRIMMED)
     kept = ordered[cut : len(ordered) - cut]
     drawn_in = [kept[0]] * cut + kept + [kept[-1]] * cut
     mean = fmean(drawn_in)
-    return fmean(kept), len(kept), math.fsum((value - mean) ** 2 for value in drawn_in)
+    return Trimmed(fmean(kept), len(kept), math.fsum((value - mean) ** 2 for value in drawn_in))
 
 
-def _error(kind: TimeClass, sides: Sequence[_Middle], times: Sequence[Times]) -> tuple[float, float]:
+def _middle(times: Times) -> Trimmed:
+    return trimmed([math.log(time) for time in times.medians_us])
+
+
+def _error(kind: TimeClass, sides: Sequence[Trimmed], times: Sequence[Times]) -> tuple[float, float]:
     """Standard error of a time, or of two times' difference, and how many of them an interval reaches."""
     # Between two runs of a round each lies a session too, whose offset no number of rounds takes away.
     known = kind.deviation**2 - SESSIONS**2 + fmean(each.error**2 for each in times)
-    degrees = PRIOR_DEGREES + sum(side.count - 1 for side in sides)
+    degrees = PRIOR_DEGREES + sum(side.kept - 1 for side in sides)
     squares = PRIOR_DEGREES * known + math.fsum(side.squares for side in sides)
-    variance = math.fsum(squares / degrees / side.count + SESSIONS**2 for side in sides)
+    variance = math.fsum(squares / degrees / side.kept + SESSIONS**2 for side in sides)
     return math.sqrt(variance), student(ALPHA, degrees)
 
 

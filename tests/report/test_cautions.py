@@ -90,15 +90,15 @@ LIBRARY = run(
         (of(case(), case("b"), complete=False), "incomplete", "warning", ("2 cases recorded",)),
         (replace(empty_run(), complete=True), "empty", "warning", ()),
         # Three cases are named, and the rest counted; the worst known error stands with its bound.
-        (of(*map(wrong, "abc")), "incorrect", "bad", ("3 cases", f"a {AT}; b {AT}; c {AT}. ")),
-        (of(*map(wrong, "abcde")), "incorrect", "bad", ("5 cases", f"c {AT}; and 2 more. ")),
+        (of(*map(wrong, "abc")), "incorrect", "bad", ("3 cases", f"a {AT}, b {AT} and c {AT}. ")),
+        (of(*map(wrong, "abcde")), "incorrect", "bad", ("5 cases", f"c {AT} and 2 more. ")),
         (of(wrong("a", 0.5), wrong("b", 2.0, 0.125)), "incorrect", "bad", ("2.0e+00 (bound 1.2e-01)",)),
         (of(replace(wrong("naive"), chosen="reg_2x1")), "incorrect", "bad", ("naive 4096. A wrong",)),
         (
             of(case("a", outcome="failed"), case("b", outcome="timeout"), case("e", outcome="skipped")),
             "failed",
             "bad",
-            ("2 cases of 3 did not run to the end (1 failed, 1 timeout)", f"a {AT}; b {AT}."),
+            ("2 cases of 3 did not run to the end (1 failed, 1 timeout)", f"a {AT} and b {AT}."),
         ),
         (of(case("d", outcome="failed", over_limit=True)), "over_limit", "note", ("1 case", f"d {AT}.")),
         (of(case(verification=None)), "unverified", "warning", (f"naive {AT}: no reason was recorded.",)),
@@ -113,7 +113,7 @@ LIBRARY = run(
             of(clocked("a", 1980, 1980, HOT), clocked("b", 1980, 1980, BRAKE), cold("c", dropped=1_500)),
             "throttled",
             "warning",
-            (*HOT, *BRAKE, f"2 cases (allowed: none): a {AT}; b {AT}; 1,500 cold samples"),
+            (*HOT, *BRAKE, f"2 cases (allowed: none): a {AT} and b {AT}; 1,500 cold samples"),
         ),
         (of(cold("d", throttled=60)), "throttled", "bad", (f"1 case was taken without throttling: d {AT}",)),
         (
