@@ -215,7 +215,9 @@ def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
         change = new.outcome
     elif case.basis == "bound" and values[0] and values[1]:
         change = percent(values[1] / values[0] - 1)
-    why = "; ".join(filter(None, ("" if case.verdict == "same" else case.sentence, *moved_texts(case))))
+    # The change stands in the row: what its sentence says more is the interval.
+    said = f"between {percent(found.low)} and {percent(found.high)}" if found else case.sentence
+    why = "; ".join(filter(None, ("" if case.verdict == "same" else said, *moved_texts(case))))
     verdict = f"{case.verdict}, modelled" if case.basis == "model" else case.verdict
     kernel = f"{new.kernel} {format_block(new)}" if several else new.kernel
     cells = (
