@@ -7,15 +7,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from keyword import iskeyword
+from math import prod
 from pathlib import Path
 
 from gpuprof.backends.arguments import points_to
 from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
+from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
 from gpuprof.errors import HeaderError, InputError, did_you_mean, nearest_file
 from gpuprof.files import check_writable, read_input, same_file
+from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.header import header_span
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
@@ -23,16 +26,25 @@ from gpuprof.kernels.starting_point import listed_texts, starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
+from gpuprof.toolchain.nvrtc import compiled_kernels
 from gpuprof.toolchain.signature import Declared, declared_parameters
 
 
 def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     """Write a kernel file, and say how to measure it."""
-    if path.suffix != ".cu":
+    given = Path(what)
+    built = given.suffix in (".ptx", ".cubin") and given.is_file()
+    if built and path != given.with_suffix(".toml"):
+        raise InputError(
+            f"The header of {given} cannot be {path}.",
+            fix=f"Name it {given.with_suffix('.toml')}, beside it.",
+        )
+    if path.suffix != ".cu" and not built:
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
-    if what.endswith(".cu") and Path(what).is_file():
-        _write(path, with_own_header(Path(what), read_input(Path(what))), force)
-        say(f"Next: complete what it says, above all [check]; gpuprof run {shlex.quote(str(path))}")
+    if built or (given.suffix == ".cu" and given.is_file()):
+        _write(path, built_header(given) if built else with_own_header(given, read_input(given)), force)
+        file = shlex.quote(what if built else str(path))
+        say(f"Next: complete what {path.name} says, above all [check]; gpuprof run {file}")
         return
     operation, ladder, command = _found(what, path)
     for kernel in ladder.kernels if ladder else ():
@@ -90,6 +102,8 @@ _BYTES = {
 }
 _VECTOR = re.compile(r"(?<=at|le|nt)[234]\Z")
 _TYPE = re.compile(r"(?:typename|class)\b")
+#: Threads of a block, where nothing says how many.
+_THREADS = 256
 _ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
 
 
@@ -118,12 +132,32 @@ def with_own_header(path: Path, source: str) -> str:
         types = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
         entry += f"({types})"
     own = [name for name in function.template_names if name in values]
-    lines = [*_header(entry, own, taken, masked(source))]
+    two = bool(_ROWS.search(masked(source)))
+    lines = [*_header(entry, own, taken, (16, 16) if two else (_THREADS,))]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
     return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
 
 
-def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str) -> Iterator[str]:
+def built_header(path: Path) -> str:
+    """The header of PTX or machine code, for the function that is called like the file, or else its first."""
+    held = read_built(path)
+    if header_span(held.header) is not None or not held.entries:
+        raise InputError(f"{path} has {'a header' if held.entries else 'no kernel'}.")
+    entry = next((one for one in held.entries if function_of(one) == path.stem), held.entries[0])
+    (kernel,) = compiled_kernels(held.built.ptx, [entry], "", held.built.cubin, "", ())
+    taken = []
+    for number, one in enumerate(kernel.parameters):
+        kind = (
+            "float *" if one.may_be_pointer else f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
+        )
+        kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t" if kind[0] == "i" else kind)
+        taken.append(Declared(f"const {kind}", "" if one.is_struct else kind, f"x{number}"))
+    limits = kernel.block_limits
+    block = limits.required or (min(prod(limits.largest or (_THREADS,)), _THREADS),)
+    return "\n".join((*_header(entry, (), taken, block), ""))
+
+
+def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], block: Sequence[int]) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
     kinds = {one.name: _element(one.type) for one in taken}
     arrays = {one.name: kinds[one.name] or "f32" for one in taken if one.type.endswith("*")}
@@ -138,7 +172,7 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     known = {*arrays, *scalars, *sizes}
     # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
     arguments = [one.name if one.name in known else "1" if kinds[one.name] else "0" for one in taken]
-    two = bool(_ROWS.search(code)) and len(sizes) > 1
+    two = len(block) == 2 and len(sizes) > 1
     shape = listed_texts(sizes[:2])
     yield f'operation = "{re.split("[<(]", entry)[0].rpartition("::")[2]}"'
     yield f'entry = "{entry}"'
@@ -158,7 +192,7 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     yield f'[work]\nbytes = "{each} * {" * ".join(sizes[:2])}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
     yield from (f'{name} = {{ value = "", relative = "4 * u" }}' for name in written)
-    yield f"[launch]\nblock = {'[16, 16]' if two else '[256]'}"
+    yield f"[launch]\nblock = {[*block] if two or len(block) != 2 else [_THREADS]}"
     grid = ("cdiv({1}, block_x)", "cdiv({0}, block_y)") if two else ("cdiv({0}, block_x)",)
     yield f"grid = {listed_texts([text.format(*sizes) for text in grid])}"
 

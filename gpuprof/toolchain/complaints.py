@@ -176,6 +176,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _about_name(program, match["name"])
     if match := _EXPECTED.search(first):
         return _about_macro(program.source, int(match["line"]))
+    if "Unresolved extern function" in first:
+        return "Another file defines it: a kernel file includes all that its kernels call."
     if "device-side kernel launch" in first:
         return "Kernels that launch others cannot be run: keep it between #ifndef __CUDACC_RTC__ and #endif."
     if "host function" in first or "__host__ function" in first:

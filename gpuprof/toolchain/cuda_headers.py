@@ -19,7 +19,8 @@ HEADERS_FIX = (
 #: How NVIDIA's headers are called, as far as they are for device code.
 _FOR_DEVICE = re.compile(
     r"(?:cuda|cub|thrust|cooperative_groups|crt|nv)/"
-    r"|(?:cuda_\w+|cooperative_groups|mma|math_constants|cuComplex|sm_\d+_\w+|library_types)\.h(?:pp)?\Z"
+    r"|(?:cuda_(?:awbar|bf16|device|egl|fp\d|gl|occup|pipe|profiler|runtime|stdint|surface|texture|vdpau)\w*"
+    r"|cooperative_groups|mma|math_constants|cuComplex|sm_\d+_\w+|library_types)\.h(?:pp)?\Z"
 )
 #: Of NVIDIA too, in packages of their own.
 _OTHER_PACKAGES = {"curand": "nvidia-curand", "cutlass/": "nvidia-cutlass", "cute/": "nvidia-cutlass"}

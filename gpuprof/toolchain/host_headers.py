@@ -133,13 +133,14 @@ HOST_HEADERS = _all()
 GIVEN_BY_NVCC = "gpuprof_given_by_nvcc.h"
 _GIVEN = (
     '#include "limits.h"\n#include "float.h"\n#include "math.h"\n'
+    "#define CLOCKS_PER_SEC 1000000\n"
     "using uint = unsigned;\nusing ushort = unsigned short;\nusing ulong = unsigned long;\n"
 )
 #: Names of it that NVRTC does not know.
 GIVEN_NAMES = frozenset(
     name
     for text in ("limits.h", "float.h", "math.h")
-    for name in ("uint", "ushort", "ulong", *re.findall(r"#define (\w+)", _text(text)))
+    for name in ("CLOCKS_PER_SEC", "uint", "ushort", "ulong", *re.findall(r"#define (\w+)", _text(text)))
 )
 
 

@@ -13,7 +13,7 @@ from gpuprof.ptx_directives import launch_limits
 from gpuprof.text import Extent, format_extent
 
 _PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s*(?P<pointer>\.ptr\b[^\w$%]*(?:\.\w+\s*\d*\s*)*)?"
+    r"\.param\s*(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s*(?P<pointer>\.ptr\b[^\w$%]*(?:\.\w+\s*\d*\s*)*)?"
     r"(?P<name>[\w$%]+)\s*(?:\[(?P<count>\d+)\])?\s*\Z"
 )
 _ADDRESS_SIZE = 8

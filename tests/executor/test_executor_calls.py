@@ -123,6 +123,39 @@ def test_an_argument_written_in_words_may_be_read_in_bytes():
     assert out.tolist() == [4002]
 
 
+def test_registers_are_passed_and_vectors_and_variables_declared_as_people_write_them():
+    ptx = """.func (.reg .b32 sum) add(.reg.b32 x,.reg .b32 y)
+{
+    .const .b32 hundred[2] = { 100, 200 };
+    .reg .b64 a;
+    .reg .b32 c;
+    mov.u64 a, hundred;
+    ld.const.b32 c, [a+4];
+    add.u32 sum, x, c;
+    add.u32 sum, sum, y;
+    ret;
+}
+.visible .entry k(.param.u64 out)
+{
+    .reg .b64 a;
+    .reg .b32 n, tid;
+    .reg .v2.b32 pair;
+    .reg .pred p;
+    ld.param.u64 a, [out];
+    mov.u32 tid, %tid.x;
+    mov.u32 n, 7;
+    ld.global.v2.b32 pair, [a];
+    setp.ne.u32 p, tid, 0;
+    @p call (n), add, (tid, pair.y);
+    mad.wide.u32 a, tid, 4, a;
+    st.global.u32 [a+8], n;
+    ret;
+}
+"""
+    (out,), _ = run_ptx(ptx, np.arange(10, 16, dtype=np.int32), block=(4, 1, 1))
+    assert out.tolist() == [10, 11, 7, 212, 213, 214]
+
+
 def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
     ptx = """.const .align 4 .u32 first = 11;
 .const .align 4 .u32 second = 22;

@@ -11,6 +11,7 @@ from compile_support import compile_source
 from problem_support import measured
 
 import gpuprof
+from gpuprof.commands.new import write_starting_point
 from gpuprof.cubin_file import SECTION, CubinFile, kernels_in, misplaced_shared
 from gpuprof.errors import CompileError, HeaderError, InputError
 from gpuprof.executor import load_program
@@ -124,6 +125,23 @@ def test_machine_code_is_given_its_resources_and_says_why_nothing_is_counted(tmp
     found = held.registers_per_thread, held.static_shared_bytes, held.spill_bytes
     assert found == (kernel.registers_per_thread, kernel.static_shared_bytes, kernel.spill_bytes)
     assert "STG" in read_built(path).source
+
+
+@pytest.mark.parametrize("ending", [".ptx", ".cubin"])
+def test_new_writes_the_header_beside_it_that_only_a_formula_is_missing_in(tmp_path, kernel, capsys, ending):
+    path, header = tmp_path / f"mine{ending}", tmp_path / "mine.toml"
+    if ending == ".ptx":
+        path.write_text(kernel.ptx)
+    else:
+        path.write_bytes(kernel.cubin)
+    write_starting_point(str(path), header, force=False)
+    assert capsys.readouterr().out.endswith(f"gpuprof run {path}\n")
+    header.write_text(header.read_text().replace('value = ""', 'value = "x0"'))
+    assert ladder_of([path]).kernels[0].launch.block == (64, 1, 1)
+    with pytest.raises(InputError, match="has a header"):
+        write_starting_point(str(path), header, force=True)
+    with pytest.raises(InputError, match=r"cannot be .*other\.toml"):
+        write_starting_point(str(path), tmp_path / "other.toml", force=True)
 
 
 #: What a header says instead, and what is told of it: while it is read, or of the case.

@@ -78,7 +78,8 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
     body = (
         "__global__ void k(std::int32_t *i, uint64_t n, std::size_t m, float x) { assert(x > 0);"
         " *i = std::max(1, 2) + std::min(x, 2.f) + std::sqrt(x) + std::abs(x) + FLT_MAX + DBL_EPSILON"
-        " + INT_MAX + UINT64_MAX + M_PI + std::isnan(x) + INFINITY + std::clamp(n, n, n); }"
+        " + INT_MAX + UINT64_MAX + UINT64_C(1) + CLOCKS_PER_SEC + M_PI + std::isnan(x) + INFINITY"
+        " + std::clamp(n, n, n); }"
     )
     assert "_Z1k" in compiled(includes + body).entry
 
@@ -197,6 +198,7 @@ def test_a_kernel_or_a_function_that_stands_in_another_file_is_told():
     assert compiled("__global__ void k();\n__global__ void k(int *x) { *x = 1; }").entry == "_Z1kPi"
     elsewhere = "__device__ int f(int);\n__global__ void k(int *x) { *x = f(1); }"
     assert "Unresolved extern function" in refusal(elsewhere).what
+    assert "Another file defines it" in refusal(elsewhere).fix
 
 
 def test_a_file_that_asks_for_it_keeps_every_function_for_the_device():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
+from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
 
 T = TypeVar("T")
@@ -139,7 +140,8 @@ def _link(block: BasicBlock, following: int, labels: dict[str, int]) -> None:
     block.target = block.otherwise = following
     if block.end is End.BRANCH and block.last is not None:
         goal = block.last.operands[0]
-        assert isinstance(goal, Sym)
+        if not isinstance(goal, Sym) or goal.name not in labels:
+            raise UnsupportedInstruction("branch to no label of its function", block.last.line)
         block.target = labels[goal.name]
         if block.last.guard is None or block.target == block.otherwise:
             block.end = End.JUMP

@@ -32,11 +32,11 @@ from gpuprof.ptx_directives import launch_limits, target_of_ptx
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _HEADER = re.compile(r"\.(entry|func)\b")
 _VARIABLE = re.compile(
-    r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
+    r"\.(global|const|shared|local|param|reg)\s*(?:\.align\s+(\d+)\s*)?(?:\.v([24])\s*)?\.(\w+)\s+"
     r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
     re.DOTALL,
 )
-_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
+_REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
 _GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
 _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _SPECIAL = re.compile(
@@ -70,6 +70,7 @@ def parse(text: str) -> Module:
                 end = _matching_brace(text, position)
                 _Body(function, text[position:end], text.count("\n", 0, position) + 1, own_lines).read()
                 module.functions[function.name] = function
+                module.variables += [v for v in function.variables if v.space in ("global", "const")]
                 position = end + 1
         elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
             if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
@@ -161,6 +162,7 @@ class _Body:
         self.scopes: list[dict[str, str]] = [{}]
         #: Operands outside nested scopes, by their text.
         self.operands: dict[str, Operand] = {}
+        self.vectors: dict[str, Vec] = {}
         self.scope_count = 0
         self.line = 0
         self.own_file = ""
@@ -170,6 +172,10 @@ class _Body:
         """Fill the function's registers, variables and body."""
         read = list(self._statements())
         statements = [statement for statement, _ in read]
+        taken = [v for v in self.function.params if v.space == "reg"]
+        given = [v for v in self.function.returns if v.space == "reg"]
+        self.function.registers |= {v.name: f"b{8 * v.size}" for v in (*taken, *given)}
+        self.function.body += [_passing("ld", Reg(v.name), v) for v in taken]
         for position, (statement, self.ptx_line) in enumerate(read):
             if statement == "{":
                 self.scopes.append({})
@@ -192,7 +198,10 @@ class _Body:
             elif statement.startswith("."):
                 raise UnsupportedInstruction(statement.split()[0], self.line)
             elif statement:
-                self.function.body.append(self._instruction(statement))
+                item = self._instruction(statement)
+                if item.opcode[0] == "ret":
+                    self.function.body += [_passing("st", Reg(v.name), v, item) for v in given]
+                self.function.body += self._called(item) if item.opcode[0] == "call" else (item,)
 
     def _statements(self) -> Iterator[tuple[str, int]]:
         """Yield the statements, each with the line of the PTX text on which it begins."""
@@ -241,13 +250,16 @@ class _Body:
         found = _REGISTERS.match(text)
         if not found:
             raise UnsupportedInstruction(text, self.line)
-        kind, names = found.groups()
+        length, kind, names = found.groups()
         for name in (part.strip() for part in names.split(",")):
-            if counted := re.match(r"(.*)<(\d+)>$", name):
-                stem, count = counted.group(1), int(counted.group(2))
-                self.function.registers.update({self._fresh(f"{stem}{i}"): kind for i in range(count)})
-            else:
-                self.function.registers[self._fresh(name)] = kind
+            counted = re.match(r"(.*)<(\d+)>$", name)
+            stem, count = (counted[1], int(counted[2])) if counted else (name, 0)
+            for each in [f"{stem}{i}" for i in range(count)] if counted else [name]:
+                fresh = self._fresh(each)
+                parts = [f"{fresh}.{part}" for part in "xyzw"[: int(length or 0)]]
+                self.function.registers.update(dict.fromkeys(parts or [fresh], kind))
+                if parts:
+                    self.vectors[fresh] = Vec(tuple(map(Reg, parts)))
 
     def _declare_variable(self, text: str) -> None:
         variable = _variable(text)
@@ -273,6 +285,28 @@ class _Body:
         line = self.ptx_line if self.own_lines else self.line
         return Instruction(_opcode(mnemonic), operands, guard, negated, line, self.ptx_line)
 
+    def _called(self, call: Instruction) -> list[Instruction]:
+        """A call that passes registers, as one through `.param` variables, which most compilers write."""
+        before: list[Instruction] = []
+        after: list[Instruction] = []
+        operands: list[Operand] = []
+        results = True
+        for operand in call.operands:
+            items: list[Operand] = []
+            for each in operand.items if isinstance(operand, Vec) else ():
+                kind = self.function.registers.get(each.name, "") if isinstance(each, Reg) else ""
+                if isinstance(each, Reg) and (size := _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)):
+                    passed = Variable(f"{each.name}@{len(self.function.variables)}", "param", size, size)
+                    self.function.variables.append(passed)
+                    move = _passing("ld" if results else "st", each, passed, call)
+                    (after if results else before).append(move)
+                    items.append(Sym(passed.name))
+                else:
+                    items.append(each)
+            results &= isinstance(operand, Vec)
+            operands.append(Vec(tuple(items)) if isinstance(operand, Vec) else operand)
+        return [*before, replace(call, operands=tuple(operands)), *after]
+
     def _operand(self, text: str) -> Operand:
         if len(self.scopes) > 1:  # where names may have another meaning than elsewhere
             return self._read_operand(text.strip())
@@ -295,10 +329,13 @@ class _Body:
         if text == "WARP_SZ":
             return Imm(32)
         base, offset = _base_and_offset(text)
+        stem, _, part = base.rpartition(".")
         name = self._renamed(base)
-        if name in self.function.registers:
-            return Reg(name)
-        return Sym(name, offset)
+        if (vector := self._renamed(stem)) in self.vectors:  # one of its elements
+            name = f"{vector}.{part}"
+        if name in self.vectors:
+            return self.vectors[name]
+        return Reg(name) if name in self.function.registers else Sym(name, offset)
 
     def _memory(self, text: str) -> Mem | Vec:
         parts = _split(text)
@@ -309,6 +346,14 @@ class _Body:
         if not isinstance(operand, Reg | Sym | Imm):
             raise UnsupportedInstruction(f"address [{text}]", self.line)
         return Mem(operand, offset)
+
+
+def _passing(way: str, register: Reg, variable: Variable, near: Instruction | None = None) -> Instruction:
+    """The load of a register from a `.param` variable or its store there, under the guard of another."""
+    memory = Mem(Sym(variable.name), 0)
+    operands = (register, memory) if way == "ld" else (memory, register)
+    opcode = (way, "param", f"b{8 * variable.size}")
+    return replace(near or Instruction(opcode, ()), opcode=opcode, operands=operands)
 
 
 _NESTING = re.compile(r"[{\[(|]")

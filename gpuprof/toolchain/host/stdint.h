@@ -69,3 +69,27 @@ using uintmax_t = uint64_t;
 #ifndef SIZE_MAX
 #define SIZE_MAX ULLONG_MAX
 #endif
+#ifndef INT8_C
+#define INT8_C(value) value
+#endif
+#ifndef UINT8_C
+#define UINT8_C(value) value
+#endif
+#ifndef INT16_C
+#define INT16_C(value) value
+#endif
+#ifndef UINT16_C
+#define UINT16_C(value) value
+#endif
+#ifndef INT32_C
+#define INT32_C(value) value
+#endif
+#ifndef UINT32_C
+#define UINT32_C(value) value##U
+#endif
+#ifndef INT64_C
+#define INT64_C(value) value##LL
+#endif
+#ifndef UINT64_C
+#define UINT64_C(value) value##ULL
+#endif
