@@ -34,6 +34,7 @@ from gpuprof.executor.program.loops import (
     only_waiting,
     waiting_loops,
 )
+from gpuprof.executor.program.means import STRONG, OrderingMeans, means_of
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
@@ -66,12 +67,11 @@ from gpuprof.executor.steps import (
     wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands
-from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
+from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
-from gpuprof.executor.steps.means import means_of
-from gpuprof.executor.steps.memory_steps import STRONG, address_only, shared_accesses
+from gpuprof.executor.steps.memory_steps import address_only, shared_accesses
 
 _U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
@@ -378,7 +378,7 @@ class _Decoder:
             slots=coder.slots,
             sites=coder.sites,
             own=own,
-            means=means_of(coder, self.flow),
+            means=means_of(self.flow, coder.idle, phased=coder.phased, fences=coder.fences),
             interface=self.interface,
             listing=PtxListing(self.places, loops_of(self.flow), only_waiting(self.flow)),
             uncounted=frozenset(coder.uncounted),

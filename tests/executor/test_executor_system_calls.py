@@ -9,7 +9,7 @@ import pytest
 from executor_harness import cuda_program, run_cuda
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch
-from gpuprof.executor.arithmetic.print_format import argument_sizes, formatted, offsets
+from gpuprof.executor.steps.system_calls import argument_sizes, formatted, offsets
 
 OUT = np.zeros(32, np.int32)
 

@@ -19,7 +19,7 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access
-from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
+from gpuprof.executor.steps.barrier_steps import Agreement, check_operands
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import end_phases
 
@@ -29,19 +29,21 @@ _NUMBERS = 16
 
 @dataclass(eq=False)
 class Waiting:
-    """A path at a barrier: which one, how many threads it takes (None: all of the block), and its votes.
+    """A path at the barrier that ends a block: its number, how many threads it takes, and the path's votes.
 
-    `at` is the line of the source and of the PTX.
+    None stands for all threads of a thread block.
     """
 
     path: BranchPath
+    block: RunnableBlock
     barrier: int
     expected: int | None
-    line: int
-    at: tuple[int, int]
-    aligned: bool
-    reduction: Reduction | None
     votes: Bools | None
+
+    @property
+    def line(self) -> int:
+        """The line of the source."""
+        return self.block.line
 
 
 @dataclass
@@ -75,10 +77,10 @@ class BlockBarriers:
         return [part for values, part in parts if self._meet(block, part, *values)]
 
     def _meet(
-        self, block: RunnableBlock, path: BranchPath, identity: int = 0, count: int | None = None
+        self, block: RunnableBlock, path: BranchPath, identity: int = 0, expected: int | None = None
     ) -> bool:
         """Wait at one barrier, or arrive there; True when the path can go on."""
-        batch, expected = self.batch, count
+        batch = self.batch
         check_operands(batch, block.line, path.mask, identity, expected)
         votes = block.reduction.votes(batch, path.mask) if block.reduction else None
         everybody = batch.alone and path.mask is batch.mask
@@ -90,25 +92,14 @@ class BlockBarriers:
         self._agreement.come(batch, block.line, path.mask, identity, expected)
         if block.aligned:
             self._require_full_warps(block, path.mask, ~self.joins.loose)
-        if count is not None and batch.means.partial:
+        if expected is not None and batch.means.partial:
             self._record(Access.RELEASE, path.mask.lanes, identity, block.line)
         if block.arrives_only:
             before = self._early(identity)
             self._arrivals[identity] = before | path.mask.lanes
             return True
         self._require_one_count(block, path.mask, identity)
-        self.waiting.append(
-            Waiting(
-                path,
-                identity,
-                expected,
-                block.line,
-                (block.line, block.ptx_line),
-                block.aligned,
-                block.reduction,
-                votes,
-            )
-        )
+        self.waiting.append(Waiting(path, block, identity, expected, votes))
         return False
 
     def _require_one_count(self, block: RunnableBlock, mask: Mask, identity: int) -> None:
@@ -164,7 +155,7 @@ class BlockBarriers:
 
     def _reduce(self, group: list[Waiting], within: Bools) -> None:
         """Give those that voted at a barrier the result, in the blocks whose warps are true in `within`."""
-        voting = [(w.path.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
+        voting = [(w.path.mask.lanes, w.block.reduction, w.votes) for w in group if w.votes is not None]
         yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
         for lanes, _, votes in voting:
             yes |= votes
@@ -223,14 +214,17 @@ class BlockBarriers:
         for w in group:
             chosen = in_batch(w.path.mask.lanes & within & self.joins.loose, self.batch)
             met = place.max(axis=2, keepdims=True)
-            if w.aligned and (apart := chosen & (met >= 0) & (met != w.path.block)).any():
+            if w.block.aligned and (apart := chosen & (met >= 0) & (met != w.path.block)).any():
                 text = "is at another barrier than other threads of its warp: it is in divergent code"
                 self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
             place[chosen] = w.path.block
 
     def held(self) -> list[HeldLanes]:
         """Return who waits, and of how many threads how many have come."""
-        return [HeldLanes(w.path.mask.lanes, w.at, partial(self._tell, w)) for w in self.waiting]
+        return [
+            HeldLanes(w.path.mask.lanes, (w.line, w.block.ptx_line), partial(self._tell, w))
+            for w in self.waiting
+        ]
 
     def _tell(self, w: Waiting, position: Position) -> Told:
         batch, layout = self.batch, self.batch.layout

@@ -20,11 +20,6 @@ _BARRIERS = 16
 _U32 = ARITHMETIC["u32"]
 
 
-def names_count(item: Instruction) -> bool:
-    """Tell whether a barrier says how many threads it takes."""
-    return len(item.operands) > (3 if "red" in item.opcode else 1)
-
-
 def barrier_operands(coder: Coder, item: Instruction) -> Callable[[Batch], list[Lanes]]:
     """Return a reader of a barrier's number, and of how many threads it takes where it says so."""
     operands = item.operands[1:-1] if "red" in item.opcode else item.operands

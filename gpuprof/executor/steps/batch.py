@@ -3,7 +3,7 @@
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
@@ -31,6 +31,7 @@ from gpuprof.executor.memory.remembered import Remembered
 from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.program.means import OrderingMeans
 from gpuprof.executor.program.shared_layout import SharedLayout
 from gpuprof.executor.steps.launch_state import Clock, Frames, Printed, SliceRun
 
@@ -71,30 +72,6 @@ class AccessMemory:
     #: Operands of products, by their descriptors, that are known to lie in shared memory.
     inside: set[tuple[int, int, int]] = field(default_factory=set)
     shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class OrderingMeans:
-    """By what means threads of a program may order what they do.
-
-    Attributes:
-        phased: By mbarriers, or with the copy engine.
-        partial: By barriers of some of a block's warps, or of clusters.
-        fences: By fences, or operations that release: its blocks may wait for each other.
-        in_shared: Accesses to shared memory by more than (m)barriers and `__syncwarp` of whole warps.
-        polled: Source lines of loads in loops that go on until one of them finds what another thread stores.
-        takes: By what atomic operations find, or stores by them: who comes first may matter.
-        idle: Source lines of the stores that the value of a load may go to, by its line, where it may go to
-            none (`guesses.idle_loads`).
-    """
-
-    phased: bool = False
-    partial: bool = False
-    fences: bool = False
-    in_shared: bool = False
-    polled: frozenset[int] = frozenset()
-    takes: bool = False
-    idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from gpuprof.executor.memory.landing import (
     zeros_conflicts,
 )
 from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
+from gpuprof.executor.program.means import STRONG
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.program.slicing import Accesses
@@ -42,8 +43,6 @@ from gpuprof.executor.steps.spaces import (
     Space,
 )
 
-#: Qualifiers of loads and stores that are strong: they may meet without being a race.
-STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _SPACES = ("global", "shared", "local", "const", "param")
 
 

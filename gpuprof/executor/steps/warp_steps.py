@@ -9,22 +9,16 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, ballot, groups, in_bits, missing
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.program.ptx import Imm, Instruction
+from gpuprof.executor.program.means import names_all
+from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
 
 _U32, _S32, _U64, _PRED = (ARITHMETIC[kind] for kind in ("u32", "s32", "u64", "pred"))
 _LANE = np.arange(WARP, dtype=np.int64)
 _BIT = (np.uint32(1) << np.arange(WARP, dtype=np.uint32)).astype(np.uint32)
-_EVERYBODY = 0xFFFFFFFF
 #: The lane that a lane reads in a `shfl` by a distance.
 _MOVED = {"up": np.subtract, "down": np.add, "bfly": np.bitwise_xor}
-
-
-def names_all(item: Instruction) -> bool:
-    """Tell whether a warp operation names all lanes of the warp, whatever registers hold."""
-    operand = item.operands[-1]
-    return isinstance(operand, Imm) and operand.bits & _EVERYBODY == _EVERYBODY
 
 
 class MemberMask:

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""By what means the threads of a program may order what they do, read off its instructions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuprof.executor.program.flow import BasicBlock, End, is_cluster_wait, reads_and_writes
+from gpuprof.executor.program.loops import waiting_loops
+from gpuprof.executor.program.ptx import Imm, Instruction
+
+#: Qualifiers of loads and stores that are strong: they may meet without being a race.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+_ELSEWHERE = frozenset({"global", "local", "param", "const"})
+_EVERYBODY = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class OrderingMeans:
+    """By what means threads of a program may order what they do.
+
+    Attributes:
+        phased: By mbarriers, or with the copy engine.
+        partial: By barriers of some of a block's warps, or of clusters.
+        fences: By fences, or operations that release: its blocks may wait for each other.
+        in_shared: Accesses to shared memory by more than (m)barriers and `__syncwarp` of whole warps.
+        polled: Source lines of loads in loops that go on until one of them finds what another thread stores.
+        takes: By what atomic operations find, or stores by them: who comes first may matter.
+        idle: Source lines of the stores that the value of a load may go to, by its line, where it may go to
+            none (`guesses.idle_loads`).
+    """
+
+    phased: bool = False
+    partial: bool = False
+    fences: bool = False
+    in_shared: bool = False
+    polled: frozenset[int] = frozenset()
+    takes: bool = False
+    idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+
+def means_of(
+    flow: list[BasicBlock], idle_loads: Mapping[int, frozenset[int]], *, phased: bool, fences: bool
+) -> OrderingMeans:
+    """Return the means of a program; `idle_loads` as of `guesses`."""
+    items = [item for block in flow for item in block.items]
+    atomics = [item for item in items if item.opcode[0] in ("atom", "red")]
+    read = {name for item in items for name in reads_and_writes(item)[0]}
+    takes = any(
+        {"cas", "exch"} & set(item.opcode) or not read.isdisjoint(reads_and_writes(item)[1])
+        for item in atomics
+    )
+    ends = (block.last for block in flow if block.end in (End.BARRIER, End.CLUSTER_WAIT) and block.last)
+    bodies = {number for loops in waiting_loops(flow).values() for loop in loops for number in loop.body}
+    polled = {item.line for number in bodies for item in flow[number].body if item.opcode[0] == "ld"}
+    idle: dict[int, frozenset[int]] = {}
+    for item in items:
+        if lines := idle_loads.get(id(item)):
+            idle[item.line] = idle.get(item.line, frozenset()) | lines
+    return OrderingMeans(
+        phased=phased,
+        partial=any(_names_count(item) or is_cluster_wait(item) for item in ends),
+        fences=fences,
+        in_shared=not phased and _orders_shared(flow, fences=fences),
+        polled=frozenset(polled),
+        takes=takes,
+        idle=idle,
+    )
+
+
+def _orders_shared(flow: list[BasicBlock], *, fences: bool) -> bool:
+    near = [item for block in flow for item in block.body if not _ELSEWHERE & set(item.opcode)]
+    strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
+    atomic = fences and any(i.opcode[0] in ("atom", "red") for i in near)
+    atomic |= any("cas" in i.opcode for i in near)  # one that fails has only read
+    return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
+
+
+def names_all(item: Instruction) -> bool:
+    """Tell whether a warp operation names all lanes of the warp, whatever registers hold."""
+    operand = item.operands[-1]
+    return isinstance(operand, Imm) and operand.bits & _EVERYBODY == _EVERYBODY
+
+
+def _names_count(item: Instruction) -> bool:
+    """Tell whether a barrier says how many threads it takes."""
+    return len(item.operands) > (3 if "red" in item.opcode else 1)
