@@ -209,22 +209,6 @@ def test_who_is_left_alone(found: Run) -> None:
     assert cautions(found) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("gemm", {"noise", "no_counters", "over_limit"}),
-        ("transpose", {"incorrect"}),
-        ("referenced", {"noise", "no_counters"}),
-        ("sim", {"sim", "sampled"}),
-        ("compiled", {"compiled"}),
-        ("empty", {"incomplete"}),
-        ("all_failed", {"failed", "incorrect"}),
-    ],
-)
-def test_each_situation_raises_its_own(name: str, expected: set[str]) -> None:
-    assert {banner.code for banner in cautions(RUNS[name]())} == expected
-
-
 def test_gravest_come_first() -> None:
     stopped = replace(of(wrong("a"), complete=False), backend="none")
     assert [banner.code for banner in cautions(stopped)] == ["incorrect", "incomplete", "compiled"]
