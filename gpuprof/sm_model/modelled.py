@@ -4,7 +4,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -29,7 +29,10 @@ _MOST_WAVES = 6
 _MOST_UNSURE = 1.5
 #: Ends of the interval for what is modelled, beside errors with samples/: of a card that was measured, of
 #: one of its architecture, and of any other.
-_INTERVALS = {"card": (0.85, 1.3), "architecture": (0.75, 1.5), "other": (0.6, 1.8)}
+_INTERVALS = {"card": (0.75, 1.3), "architecture": (0.7, 1.5), "other": (0.6, 1.8)}
+#: What atomic operations to few places take may be so many times more or less: how L2 deals out its lines,
+#: and who comes at the same time, is not known.
+_ATOMICS = 2
 #: Ways to L2 and back until a block knows what another has stored.
 _HANDED_ON = 3
 #: Of a path, the share of instructions that it may leave out and still be the whole life of a warp.
@@ -86,12 +89,12 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     cold = _COLD_FETCHES * rates["dram_latency_cycles"] + sum(
         fetch_cycles(launch, values) for launch in launches
     )
-    cycles, tail, most = 0.0, 0.0, 1.0
+    cycles, tail, atomics, most = 0.0, 0.0, 0.0, 1.0
     spent: defaultdict[tuple[int, str], float] = defaultdict(float)
     for launch in launches:
         most = max(most, _check(launch))
-        taken, last, where = _cycles(launch, device, constants)
-        cycles, tail = cycles + taken, tail + last
+        taken, last, where, turns = _cycles(launch, device, constants)
+        cycles, tail, atomics = cycles + taken, tail + last, atomics + min(taken, turns)
         whole = max(1e-9, sum(where.values()))
         for key, each in where.items():
             spent[key] += each / whole * (taken - last)
@@ -99,8 +102,10 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     between = empty + (len(launches) - 1) * rates["launch_floor_us"] + cold / device.sm_clock_mhz
     us = between + cycles / device.sm_clock_mhz
     low, high = _INTERVALS[constants.near]
+    unsure = atomics / device.sm_clock_mhz / us
+    low, high = low * (1 - unsure / _ATOMICS), high * most * (1 + unsure * (_ATOMICS - 1))
     shares = {key: each / device.sm_clock_mhz / us for key, each in spent.items()}
-    return Modelled(us, low * us, high * most * us, shares, tail / device.sm_clock_mhz / us, between / us)
+    return Modelled(us, low * us, high * us, shares, tail / device.sm_clock_mhz / us, between / us)
 
 
 def _check(launch: PlayedLaunch) -> float:
@@ -120,22 +125,6 @@ def _check(launch: PlayedLaunch) -> float:
     if not most <= _MOST_UNSURE * least:
         raise NotModelled("How often its machine code executes is not known for certain.")
     return most / least
-
-
-def _done_last(
-    launch: PlayedLaunch,
-    paths: Sequence[tuple[int, ...]],
-    times: Sequence[float],
-    play: Callable[[Sequence[tuple[int, ...]]], Played],
-) -> float:
-    """Return by how much a block takes longer that finds, by an atomic operation, that it is the last."""
-    blocks = launch.code.blocks
-    usual = {number for path in paths for number in path}
-    names = {one.name for number in usual for one in blocks[number].instructions}
-    last = {number for number, count in enumerate(times) if count and number not in usual} - launch.rare
-    if not last or not {"MEMBAR", "ATOMG"} <= names:
-        return 0.0
-    return max(0.0, play(_paths(launch, times, last)).ends[0] - play(paths).ends[0])
 
 
 def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], rates: SmSurroundings) -> float:
@@ -178,11 +167,14 @@ def _is_asked(block: Block) -> bool:
 
 def _cycles(
     launch: PlayedLaunch, device: Device, constants: CardConstants
-) -> tuple[float, float, Mapping[tuple[int, str], float]]:
-    """Return the cycles of a launch, of its tail, and where a warp's went, by source line and reason."""
+) -> tuple[float, float, Mapping[tuple[int, str], float], float]:
+    """Return the cycles of a launch, and of its tail, and where a warp's went, by source line and reason.
+
+    And what the part of L2 that is busiest with atomic operations takes for all of them.
+    """
     blocks = launch.code.blocks
     times = [each / (launch.blocks * launch.warps) for each in usual_times(launch)]
-    each = math.ceil(launch.blocks / device.sm_count)
+    each = launch.most_blocks(device)
     resident = min(launch.resident, each)
     paths = _paths(launch, times)
     steps = [
@@ -205,36 +197,30 @@ def _cycles(
         most = min(resident, count)
         return StreamingMultiprocessor(steps, paths, warps, most, rates, copies, fed).play(count)
 
-    alone = _done_last(
-        launch,
-        paths,
-        times,
-        lambda ways: StreamingMultiprocessor(steps, ways, warps, 1, rates, copies).play(1),
-    )
     lengths = [len(block.instructions) for block in blocks]
     whole = sum(count * length for count, length in zip(times, lengths, strict=True))
     gone = sum(lengths[number] for path in paths for number in path) / len(paths)
+    shared = _shared(steps, times, rates)
+    full, rest = divmod(each, resident)
     if gone >= (1 - _LEFT_OUT) * whole:
         waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * warps * max(1.0, whole)))))
-        played = play(min(each, waves * resident))
-        tail = 0.0 if each % resident == 0 or each < resident else _last(played)
-        waited = alone + _handing_on(launch, played, times, rates)
-        return waited + _extrapolated(played, each, resident), tail, _spent(steps, times, [played])
-    full, rest = divmod(each, resident)
-    played = play(resident)
-    cycles = alone + _handing_on(launch, played, times, rates)
-    cycles += full * _life(played, times, resident * warps)
-    least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, _busiest(steps, times, rates)))
-    if not rest:
-        return max(least, cycles), 0.0, _spent(steps, times, [played])
-    last = play(rest)
-    tail = _life(last, times, rest * warps)
-    return max(least, cycles + tail), tail, _spent(steps, times, [played, last])
+        plays = [play(min(each, waves * resident))]
+        tail = _last(plays[0]) if full and rest else 0.0
+        least, cycles = 0.0, _extrapolated(plays[0], each, resident)
+    else:
+        plays = [play(count) for count in (resident, rest) if count]
+        tail = _life(plays[1], times, rest * warps) if rest else 0.0
+        cycles = full * _life(plays[0], times, resident * warps) + tail
+        least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
+    cycles += _handing_on(launch, plays[0], times, rates)
+    return max(least, cycles), tail, _spent(steps, times, plays), each * warps * shared["crowd"]
 
 
-def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmSurroundings) -> float:
-    """Return the cycles that a warp takes of what all share: data path, L2 each way, or DRAM."""
-    of: defaultdict[str, float] = defaultdict(float)
+def _shared(
+    steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmSurroundings
+) -> Mapping[str, float]:
+    """Return the cycles that a warp takes of what all share: data path, L2 and its busiest part, DRAM."""
+    of = dict.fromkeys(("crowd", "data", "l2", "dram"), 0.0)
     writes = rates.l2_write_cycles or rates.l2_cycles
     for block, count in zip(steps, times, strict=True):
         for step in block:
@@ -245,7 +231,7 @@ def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmS
             of["data"] += count * step.asked.passes
             of["l2"] += sectors * step.effort * each
             of["dram"] += sectors * step.asked.distant * step.scattered * rates.dram_cycles
-    return max(of.values(), default=0.0)
+    return of
 
 
 def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[float]) -> float:
@@ -255,19 +241,15 @@ def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[f
     )
 
 
-def _paths(
-    launch: PlayedLaunch, times: Sequence[float], always: Collection[int] = ()
-) -> list[tuple[int, ...]]:
+def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]]:
     """Return the ways of the warps of a block, which differ where not all do the same.
 
     Args:
         launch: That they are of.
         times: How often a warp executes each block of machine code, on average.
-        always: Ways to these blocks of machine code are gone by all.
     """
     blocks = launch.code.blocks
     loops = loops_of(blocks)
-    forced = dict.fromkeys(ways_to(blocks, times, {*always}), 0.0)
     some = {
         number
         for number, block in enumerate(blocks)
@@ -279,10 +261,10 @@ def _paths(
         together = {number for number, block in enumerate(blocks) if is_met_at(block)}
         ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, together)}
     if not ways and not differ:
-        return [usual_path(blocks, times, loops, forced)]
+        return [usual_path(blocks, times, loops)]
     roles = min(_ROLES, launch.warps)
     places = [(role + 0.5) / roles for role in range(roles)]
-    return [usual_path(blocks, times, loops, dict.fromkeys(ways, place) | forced, place) for place in places]
+    return [usual_path(blocks, times, loops, dict.fromkeys(ways, place), place) for place in places]
 
 
 def _fed(

@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A launch to be modelled, and how often its machine code executes."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from gpuprof.devices.device import Device
 from gpuprof.executor import Loop, loops_of, predecessors, reached
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.traffic import Traffic
+
+#: SMs of each group (GPC) of a chip with so many: an H100 has eight groups of up to 18, and clusters of eight
+#: lie on 120 of its 132 SMs (NVIDIA/cutlass issue 1921).
+_GROUPS = {132: (18, 18, 18, 16, 16, 16, 16, 14)}
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class PlayedLaunch:
         sources: The source line of each line of the PTX text.
         handed_on: How many blocks at most have, one after the other, waited for what the one before wrote.
         shared_bytes: Of a block.
+        cluster: Blocks that lie side by side in one group of SMs.
     """
 
     code: MachineCode
@@ -39,6 +46,12 @@ class PlayedLaunch:
     sources: Mapping[int, int]
     handed_on: int = 0
     shared_bytes: int = 0
+    cluster: int = 1
+
+    def most_blocks(self, device: Device) -> int:
+        """Return how many of its blocks the SM has that has most."""
+        groups = _GROUPS.get(device.sm_count, (device.sm_count,))
+        return math.ceil(self.blocks / sum(sms - sms % self.cluster for sms in groups))
 
     @cached_property
     def rare(self) -> set[int]:

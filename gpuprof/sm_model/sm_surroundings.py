@@ -17,6 +17,8 @@ _STORE_SECTORS = 16
 _WAVES, _THREADS, _LANES = (4, 16), 2048, 32
 #: Code was timed in parts of so many instructions; the first ones are fetched ahead.
 _CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
+#: By how much a bulk copy takes longer whose tensor map is not there yet, as measured on an H200.
+_MAP_CYCLES = 270
 #: Blocks on each SM beside which DRAM's latency was measured.
 _BESIDE = ("few", 1, 2, 4, 7)
 #: Of requests of 16 lines: the last answer comes later by how far one varies, times the logarithm of that.
@@ -74,7 +76,7 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
     """Return what each of the SMs that have a block of a launch has of the device."""
     rates, values = constants.rates, constants.values
     # The busiest SM has as much of what all share as its part of the blocks.
-    active = launch.blocks / math.ceil(launch.blocks / device.sm_count)
+    active = launch.blocks / launch.most_blocks(device)
     cycles_per_ns = device.sm_clock_mhz / 1e3
     share = cycles_per_ns * active
     store = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
@@ -126,17 +128,17 @@ def _block_us(values: Mapping[str, float]) -> float:
 
 
 def fetch_cycles(launch: PlayedLaunch, values: Mapping[str, float]) -> float:
-    """Return what it takes to fetch the code that is executed beyond what is fetched ahead."""
-    executed = sum(
-        len(block.instructions)
+    """Return what it takes to fetch code beyond what is fetched ahead, and tensor maps."""
+    executed = [
+        one.name
         for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True)
-        if times
-    )
+        for one in (block.instructions if times else ())
+    ]
     ahead, whole = (values[f"code_flushed_all_sms_{size}_cycles"] for size in ("16k", "128k"))
     slowest = (_CODE_PARTS * whole - _CODE_AHEAD * ahead) / (_CODE_PARTS - _CODE_AHEAD)
-    return max(0.0, executed / _CODE_PART - _CODE_AHEAD) * (
-        slowest - values["code_flushed_all_sms_start_cycles"]
-    )
+    code = max(0.0, len(executed) / _CODE_PART - _CODE_AHEAD)
+    code *= slowest - values["code_flushed_all_sms_start_cycles"]
+    return code + (_MAP_CYCLES if "UTMALDG" in executed else 0.0)
 
 
 def _dram_use(launch: PlayedLaunch, rates: Mapping[str, float], copied: float) -> tuple[float, float]:

@@ -78,10 +78,11 @@ def untyped(nbytes: int) -> Parameter:
 
 @dataclass(frozen=True, slots=True)
 class BlockLimits:
-    """Blocks that a kernel may be launched with: exactly one, and up to so many threads."""
+    """Blocks that a kernel may be launched with: one, or up to so many threads, in clusters of so many."""
 
     required: Extent | None = None
     largest: Extent | None = None
+    cluster: Extent = (1, 1, 1)
 
     def complaint(self, block: Extent) -> str:
         """Why a block cannot be, as the rest of a sentence; empty where it can."""
@@ -96,7 +97,7 @@ def block_limits_of(ptx: str, entry: str) -> BlockLimits:
     """What PTX says of a kernel's blocks, between its parameters and its body."""
     match = re.search(rf"\.entry\s+{re.escape(entry)}\b\s*(?:\([^)]*\))?([^{{]*)\{{", ptx)
     found = launch_limits(match[1] if match else "")
-    return BlockLimits(found.get("reqntid"), found.get("maxntid"))
+    return BlockLimits(found.get("reqntid"), found.get("maxntid"), found.get("reqnctapercluster", (1, 1, 1)))
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:

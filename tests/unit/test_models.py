@@ -23,7 +23,7 @@ def model(us: float, near: str = "card") -> Model:
 
 
 def test_a_modelled_time_is_told_with_its_interval() -> None:
-    assert modelled_text(model(20.0)) == "20 µs modelled (17–26 µs)"
+    assert modelled_text(model(20.0)) == "20 µs modelled (15–26 µs)"
 
 
 @pytest.mark.parametrize("card", ["h200", "h100"])

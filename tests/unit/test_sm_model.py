@@ -28,6 +28,7 @@ from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
 from gpuprof.toolchain.nvrtc import compiler_options
+from gpuprof.toolchain.signature import block_limits_of
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
 ASKED = {field.name for field in fields(Traffic)}
@@ -478,6 +479,29 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
         assert found.low_us < found.us < found.high_us
         spans.append(found.high_us / found.low_us)
     assert spans[0] < spans[1] < spans[2]
+
+
+def test_an_interval_is_wider_where_atomics_to_one_place_take_the_time() -> None:
+    code = code_of((["RED.E.ADD.STRONG.GPU [R2], R0", "EXIT"], ()))
+    found = []
+    for busiest in (0.0, 1e-4, 1.0):
+        asked = {0: Traffic(1.0, 4.0, busiest=(busiest, busiest))}
+        one = modelled([PlayedLaunch(code, [WORD] * 2, [(8448, 8448)], asked, 1056, 8, 4, {})], H200)
+        found.append((one.low_us / one.us, one.high_us / one.us))
+    assert found[0][0] > found[1][0] > found[2][0] > found[0][0] / 2
+    assert found[0][1] < found[1][1] < found[2][1] < found[0][1] * 2
+
+
+def test_a_cluster_lies_in_one_group_of_sms() -> None:
+    launch = launch_of(LOOP, [1, 1, 1], 132)
+    most = {
+        (blocks, cluster): replace(launch, blocks=blocks, cluster=cluster).most_blocks(H200)
+        for blocks, cluster in ((132, 1), (132, 2), (124, 4), (128, 4), (120, 8), (128, 8))
+    }
+    assert most == {(132, 1): 1, (132, 2): 1, (124, 4): 1, (128, 4): 2, (120, 8): 1, (128, 8): 2}
+    assert replace(launch, blocks=112, cluster=4).most_blocks(replace(H200, sm_count=114)) == 1
+    ptx = ".entry k(.param .u64 a)\n.maxntid 256\n.reqnctapercluster 4, 1, 1\n{"
+    assert block_limits_of(ptx, "k").cluster == (4, 1, 1)
 
 
 def test_traffic_is_what_an_execution_asks_for() -> None:

@@ -159,6 +159,7 @@ def played(
                 sources={} if elsewhere else link.sources,
                 handed_on=watch.handed_on[number],
                 shared_bytes=function.static_shared_bytes + one.dynamic_shared_bytes,
+                cluster=math.prod(function.block_limits.cluster),
             )
         )
     return modelled(launches, device)
