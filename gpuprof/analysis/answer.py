@@ -20,8 +20,6 @@ from gpuprof.text import format_extent, listed
 _SAME_BOUND = 1.01
 _MOST_NAMED = 3
 
-NOT_TIMED = "not timed; lower bounds"
-
 
 @dataclass(frozen=True, slots=True)
 class Versus:
@@ -128,11 +126,9 @@ class Answer:
     @property
     def text(self) -> str:
         """The whole sentence, without the size."""
-        said = self.lead or ", ".join((self.name, *self.facts))
-        if self.kind == "bounded":
-            said = f"{NOT_TIMED}: {self.name} {', '.join(self.facts)}"
-        if self.kind == "modelled":
-            said = f"not timed: {self.name} {', '.join(self.facts)}"
+        how = {"bounded": "not timed; lower bounds: ", "modelled": "not timed: "}.get(self.kind)
+        facts = ", ".join(self.facts)
+        said = self.lead or (f"{how}{self.name} {facts}" if how else f"{self.name}, {facts}")
         return f"{'; '.join((said, *self.cautions))}."
 
 

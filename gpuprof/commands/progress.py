@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
 from gpuprof.analysis.numbers import plural, time_us
-from gpuprof.comparison.tuned import value_of
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
@@ -220,8 +219,8 @@ class _Bar(Shown):
 
 def _time_of(measurement: Measurement) -> str:
     """What a case was measured to take; empty where it was not."""
-    us = value_of(measurement, "time")
-    return "" if us is None else time_us(us)
+    cold = measurement.timing.cold if measurement.timing and measurement.outcome == "ok" else None
+    return "" if cold is None else time_us(cold.median_us)
 
 
 def _show_times(run: Run, file: TextIO, **how: Any) -> None:
