@@ -56,7 +56,7 @@ class Choice:
     Args:
         when: Formula of the problem's dimensions and the device's figures.
         because: One sentence on where the condition's numbers come from; may be empty.
-        least: A constant of the kernels that are named together: the one runs of which it is least.
+        least: Formula of the kernel's constants: of neighbours with one condition, the one with least runs.
     """
 
     kernel: str

@@ -18,6 +18,7 @@ from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
+from gpuprof.problems.formulas import variables
 from gpuprof.results import KernelRecord
 from gpuprof.text import KERNEL_ENDINGS
 
@@ -179,8 +180,8 @@ def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
         elif other.options != kernel.options:
             differing = sorted({*other.options.items()} ^ {*kernel.options.items()})
             problem = f"whose {differing[0][0]} is another one"
-        elif choice.least and choice.least not in {*other.integers, *other.derived}:
-            problem = f"which has no constant {choice.least!r}"
+        elif unknown := sorted(variables(choice.least or "0") - {*other.integers, *other.derived}):
+            problem = f"which has no constant {unknown[0]!r}"
         else:
             continue
         raise HeaderError(f"{kernel.file_name}: choose.kernel is {choice.kernel!r}, {problem}.")

@@ -91,6 +91,8 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
 def check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first launched."""
     shared = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    for choice in kernel.choices:  # whose names are the chosen kernel's
+        _refuse_unknown([choice.least or "0"], None, header)
     for name, text in kernel.derived.items():
         _refuse_unknown([text], shared, header)
         shared.add(name)
@@ -110,14 +112,14 @@ def check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None
         _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, header)
 
 
-def _refuse_unknown(texts: Sequence[str], known: set[str], header: Header) -> None:
+def _refuse_unknown(texts: Sequence[str], known: set[str] | None, header: Header) -> None:
     for text in texts:
         try:
-            unknown = sorted(variables(text) - known)
+            names = variables(text)
         except ExpressionError as error:
             raise HeaderError(f"{header.place_of(text)}: {error}.") from error
-        if unknown:
-            names = ", ".join(sorted(known))
+        if known is not None and (unknown := sorted(names - known)):
             raise HeaderError(
-                f"{header.place_of(text)}: the expression {text!r} uses {unknown[0]!r}; known are {names}."
+                f"{header.place_of(text)}: the expression {text!r} uses {unknown[0]!r}; known are"
+                f" {', '.join(sorted(known))}."
             )

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a kernel, a problem and a block to its launches: grids, shared memory and compile-time macros."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
-from math import prod
-from operator import itemgetter
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
@@ -22,6 +21,7 @@ from gpuprof.kernels.texture import Texture, make_texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.results import Choice
 from gpuprof.text import Extent, format_extent
 
 #: CUDA's limit on the threads of a block, the same on every architecture that NVRTC compiles for.
@@ -48,7 +48,7 @@ class OneLaunch:
 
     @property
     def threads(self) -> int:
-        return prod(self.grid) * prod(self.block)
+        return math.prod(self.grid) * math.prod(self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
             f"{kernel.id} takes several launches, each with a block of its own.",
             fix="Leave out --block for this kernel.",
         )
-    threads = prod(block)
+    threads = math.prod(block)
     if threads > max_threads:
         raise InputError(
             f"Block {format_extent(block)} has {threads} threads; a block holds at most {max_threads}.",
@@ -212,7 +212,7 @@ def _array_of(
 
 def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:
     which = f" of {launch.entry}" if kernel.launches else ""
-    threads = prod(launch.block)
+    threads = math.prod(launch.block)
     if min(launch.block) < 1 or threads > device.max_threads_per_block:
         raise CaseSkipped(
             f"A block{which} would have {format_extent(launch.block)} threads; it holds 1 to"
@@ -281,7 +281,7 @@ def _no_value(kernel: Kernel, error: ExpressionError) -> CaseSkipped:
 def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
     """The kernel itself, or the first of its choices whose condition holds and which can run there.
 
-    Of those that are to have the least of a constant, the one that has it.
+    Neighbours of one condition that say what is to be least come in the order of that.
 
     Raises:
         CaseSkipped: There is none.
@@ -291,21 +291,26 @@ def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, dev
     values = size_values(problem, device)
     refusal: CaseSkipped | None = None
     others = {other.id: other for other in alternatives}
-    for (when, least), those in groupby(kernel.choices, key=lambda choice: (choice.when, choice.least)):
+
+    def cost(choice: Choice) -> float:
+        try:
+            return evaluate(choice.least, values_of(others[choice.kernel], problem, {}, device))
+        except ExpressionError:  # as only of one that cannot run
+            return math.inf
+
+    for (when, ranked), those in groupby(kernel.choices, key=lambda one: (one.when, bool(one.least))):
         try:
             holds = evaluate(when, values)
         except ExpressionError as error:
             raise _no_value(kernel, error) from error
-        able: list[tuple[int, Kernel]] = []
-        for choice in those if holds else ():
+        if not holds:
+            continue
+        for choice in sorted(those, key=cost) if ranked else those:
             chosen = others[choice.kernel]
             try:
                 configure(chosen, problem, chosen.launch.block, {}, device)
             except CaseSkipped as refused:
                 refusal = refused
             else:
-                cost = values_of(chosen, problem, {}, device)[least] if least else 0
-                able.append((cost, chosen))
-        if able:
-            return min(able, key=itemgetter(0))[1]
+                return chosen
     raise refusal or CaseSkipped(f"{kernel.id} names no kernel for this size on this device.")

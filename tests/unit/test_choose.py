@@ -104,6 +104,7 @@ def test_what_the_chosen_kernel_brings_is_refused_by_name(field, line):
         ("choose = [{ kernel = [], when = '1' }]", "choose.kernel must name a kernel"),
         ("choose = [{ kernel = [1], when = '1' }]", "choose.kernel must be a list of strings, not [1]."),
         ("choose = [{ kernel = 'naive', when = 1 }]", "choose.when must be a string, not 1."),
+        ("choose = [{ kernel = 'naive', when = '1', least = 'TN *' }]", "'TN *' is not an expression"),
         ("choose = [{ kernel = 'naive', when = '1', if = '2' }]", "an unknown field choose.if."),
         *(
             (
@@ -192,9 +193,10 @@ def test_first_kernel_that_can_run_and_whose_condition_holds_is_chosen(choices, 
         ("'streamk'", TURING, "naive"),
     ],
 )
-def test_of_several_that_can_run_the_one_with_the_least_of_a_constant_is_chosen(names, device, chosen):
+def test_of_several_that_can_run_the_one_with_the_least_of_a_formula_is_chosen(names, device, chosen):
     extra = (
-        f"choose = [{{ kernel = [{names}], when = '1', least = 'TN' }}, {{ kernel = 'naive', when = '1' }}]"
+        f"choose = [{{ kernel = [{names}], when = '1', least = '2 * TN // 1' }},"
+        " { kernel = 'reg_8x16_pipelined', when = '1', least = '1000' }, { kernel = 'naive', when = '1' }]"
     )
     assert choose(parse_kernel(chooser(extra=extra), PATH), Gemm(64, 64, 64), device).id == chosen
 
