@@ -32,6 +32,9 @@ dynamic_shared_bytes = "STAGES * BK * (2 * BM + BN) * real_bytes"
 BM = 128 # rows of C per block
 BN = 256 # columns of C per block
 BK = 16  # k per tile
+BUSIEST = "cdiv(cdiv(M, BM) * cdiv(N, BN), sm_count)" # blocks for the SM that has most: its cycles of products,
+CYCLES = "BUSIEST * K * BM * BN // 128"
+WRITES = "BUSIEST * BM * BN // 32" # and what its warps write of C
 
 [parameters]
 STAGES = 4

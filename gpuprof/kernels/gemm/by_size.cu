@@ -36,93 +36,99 @@ when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
 kernel = "tf32_packed"
 when = "real_bytes == 4"
 
+# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-f64-h200.csv.
 [[choose]]
 kernel = "dmma_split_16x16"
-when = "real_bytes == 8 and cdiv(M, 16) * cdiv(N, 16) <= 3 * sm_count and K <= 512"
-because = "Taken at 20 of 74 sizes timed on an NVIDIA H200; without this rule they would take 20 % longer."
-
-[[choose]]
-kernel = "dmma_split_32x64"
-when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 64) * 2 <= sm_count and cdiv(M, 32) * cdiv(N, 64) * 2048 * 10 <= M * N * 11 and cdiv(M, 32) * cdiv(N, 64) * 2048 < cdiv(M, 128) * cdiv(N, 128) * 16384"
-because = "Taken at 1 of 74 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
-
-[[choose]]
-kernel = "dmma_split_16x16"
-when = "real_bytes == 8 and cdiv(M, 16) * cdiv(N, 16) * 256 * 10 <= M * N * 12 and M * N <= 100 * sm_count"
-because = "Taken at 3 of 74 sizes timed on an NVIDIA H200; without this rule they would take 36 % longer."
-
-[[choose]]
-kernel = "dmma"
-when = "real_bytes == 8 and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 16384 * 10 <= M * N * 11 and K > 128"
-because = "Taken at 3 of 74 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
-
-[[choose]]
-kernel = "dmma_split_32x64"
-when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 64) <= sm_count and M * N * K >= 4000000 * sm_count"
-because = "Taken at 3 of 74 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
+when = "real_bytes == 8"
+least = "2500000 + 761 * CYCLES + 5120 * COPIES + 582 * SUMMED + 64200 * WRITES + 1300000 * JOINS"
 
 [[choose]]
 kernel = "dmma_split_32x32"
-when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 32) <= 3 * sm_count and cdiv(M, 32) * cdiv(N, 32) * 1024 * 10 <= M * N * 15"
-because = "Taken at 20 of 74 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
+when = "real_bytes == 8"
+least = "2970000 + 371 * CYCLES + 1440 * COPIES + 124000 * SUMMED + 69700 * WRITES + 1570000 * JOINS"
 
 [[choose]]
 kernel = "dmma_split_32x64"
-when = "real_bytes == 8 and cdiv(M, 32) * cdiv(N, 64) <= 3 * sm_count and N % 2 == 0 and K % 2 == 0"
-because = "Taken at 4 of 74 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
+when = "real_bytes == 8"
+least = "8720000 + 213 * CYCLES + 3850 * COPIES + 10 * SUMMED + 16300 * WRITES"
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-because = "Taken at 20 of 74 sizes timed on an NVIDIA H200."
+least = "9430000 + 451 * CYCLES + 1 * COPIES + 343000 * SUMMED + 3 * WRITES"
 
+[[choose]]
+kernel = "dmma"
+when = "real_bytes == 8"
+least = "26500 + 279 * CYCLES + 5250 * COPIES + 19600 * WRITES"
+
+# And from docs/data/gemm-sizes-h200.csv.
 [[choose]]
 kernel = "few_rows"
-when = "M <= 3 and N * K >= 262144"
-because = "Taken at 3 of 197 sizes timed on an NVIDIA H200; without this rule they would take 31 % longer."
+when = "real_bytes == 4"
+least = "869000 + 2390 * CYCLES + 2050 * COPIES"
 
 [[choose]]
-kernel = "bulk_8x16"
-when = "K <= 64 and M * N * K >= 2000000 * sm_count"
-because = "Taken at 3 of 197 sizes timed on an NVIDIA H200; without this rule they would take 11 % longer."
+kernel = "short_k"
+when = "real_bytes == 4"
+least = "824000 + 914 * CYCLES + 1910 * WRITES + 79300 * WAITS + 2 * STREAMED"
 
 [[choose]]
-kernel = "splitk_fit"
-when = "cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 2816 < cdiv(M, 64) * cdiv(N, 256) * 16384 and M * N * K >= 2000000 * sm_count"
-because = "Taken at 4 of 197 sizes timed on an NVIDIA H200; without this rule they would take 34 % longer."
-
-[[choose]]
-kernel = ["streamk_fit", "realigned", "splitk_fit"]
-when = "N > 32 and cdiv(M, 128) * cdiv(N, 128) <= 2 * sm_count and M * N * K >= 4000000 * sm_count"
-because = "Taken at 47 of 197 sizes timed on an NVIDIA H200; without this rule they would take 19 % longer."
-
-[[choose]]
-kernel = "splitk"
-when = "(K <= 2048 or N <= 64) and cdiv(M, 32) * cdiv(N, 64) <= sm_count and cdiv(cdiv(M, 32) * cdiv(N, 64), sm_count) * sm_count * 2048 * 10 <= M * N * 20"
-because = "Taken at 9 of 197 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
+kernel = "splitk_8x32"
+when = "real_bytes == 4"
+least = "1240000 + 723 * CYCLES + 1780 * COPIES + 349000 * WAITS + 121000 * WRITES"
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "M * N <= 2000 * sm_count and K > 48"
-because = "Taken at 34 of 197 sizes timed on an NVIDIA H200; without this rule they would take 41 % longer."
+when = "real_bytes == 4"
+least = "1870000 + 805 * CYCLES + 1840 * COPIES + 29400 * WAITS + 60200 * WRITES + 2850 * JOINS"
+
+[[choose]]
+kernel = "splitk"
+when = "real_bytes == 4"
+least = "68400 + 739 * CYCLES + 2330 * COPIES + 55600 * WAITS + 53900 * WRITES + 5580000 * JOINS"
 
 [[choose]]
 kernel = "splitk_fit"
-when = "cdiv(M, 44) * cdiv(N, 64) <= 2 * sm_count and K > 48"
-because = "Taken at 25 of 197 sizes timed on an NVIDIA H200; without this rule they would take 25 % longer."
+when = "real_bytes == 4"
+least = "1710000 + 663 * CYCLES + 1620 * COPIES + 80800 * WAITS + 25600 * WRITES + 1210000 * JOINS"
 
 [[choose]]
 kernel = "splitk_tall"
-when = "M * N <= 60000 * sm_count and K <= 256 and K > 64"
-because = "Taken at 23 of 197 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
+when = "real_bytes == 4"
+least = "4910000 + 1020 * CYCLES + 1 * COPIES + 125000 * WAITS + 1810 * WRITES + 2080000 * JOINS"
 
 [[choose]]
-kernel = ["short_k", "splitk_tall"]
-when = "(K <= 104 or M * N * K <= 4000000 * sm_count)"
-because = "Taken at 27 of 197 sizes timed on an NVIDIA H200; without this rule they would take 86 % longer."
+kernel = "streamk_fit"
+when = "real_bytes == 4"
+least = "6000000 + 660 * CYCLES + 11600 * WRITES"
 
 [[choose]]
-kernel = ["streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1"]
+kernel = "streamk"
+when = "real_bytes == 4"
+least = "35600000 + 527 * CYCLES + 572 * WRITES"
+
+[[choose]]
+kernel = "realigned"
+when = "real_bytes == 4"
+least = "5020000 + 730 * CYCLES + 22200 * WRITES"
+
+[[choose]]
+kernel = "packed"
+when = "real_bytes == 4"
+least = "30700000 + 656 * CYCLES + 91600 * COPIES + 11 * WRITES"
+
+[[choose]]
+kernel = "bulk_8x16"
+when = "real_bytes == 4"
+least = "4800000 + 647 * CYCLES + 3240 * WRITES"
+
+[[choose]]
+kernel = "reg_8x16_pipelined"
+when = "real_bytes == 4"
+least = "17600000 + 944 * CYCLES"
+
+[[choose]]
+kernel = ["reg_8x8", "reg_2x1"]
 when = "1"
-because = "Taken at 22 of 197 sizes timed on an NVIDIA H200."
 */

@@ -91,6 +91,12 @@ CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + (10 
 SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
 LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
 WIDTH = "2 if K % 2 == 0 and N % 2 == 0 else 1" # elements that are copied at once: two where rows start at multiples of 16 bytes
+SUMMED = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other
+BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most, one of which takes three where each of two takes two: its cycles of products,
+CYCLES = "max(2 * BUSIEST, 3) * SUMMED * BK * BM * BN // 256"
+COPIES = "BUSIEST * SUMMED * BK * (BM + BN) // (32 * WIDTH)" # copies by its warps,
+WRITES = "BUSIEST * BM * BN // 32" # what they write of C,
+JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
 
 [parameters]
 BM = 128    # rows of C per block

@@ -24,6 +24,8 @@ MOST_ROWS = 16
 SLAB = 512 # k of A in shared memory at a time
 ROWS = "M if M <= 2 else 4 if M <= 4 else 8 if M <= 8 else MOST_ROWS" # room for so many rows of C
 VECTOR = "N % 4 == 0" # rows of B start at multiples of 16 bytes: a lane has four neighbours, else every 32nd column
+CYCLES = "cdiv(cdiv(N, 128) * CLUSTER, sm_count) * K * ROWS // CLUSTER" # of products, for the SM that has most,
+COPIES = "cdiv(cdiv(N, 128) * CLUSTER, sm_count) * K // (1 if VECTOR else 4) * 4 // CLUSTER" # and its reads of B
 
 [parameters]
 CLUSTER = 6 # blocks that share 128 columns: a cluster is within one group of SMs, which those of eight leave idle

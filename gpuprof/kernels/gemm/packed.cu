@@ -48,6 +48,11 @@ TM = 8         # rows of C per thread
 TN = 16        # columns of C per thread
 SM_BLOCKS = 1
 SCALE_FIRST = 0
+SHARE_TILES = "cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM)" # of C, of which each SM does an equal part: its cycles of products,
+CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 2 * TM * TN"
+WRITES = "max(SHARE_TILES, sm_count) * TM * TN * 8 // sm_count" # what its warps write of C,
+JOINS = "SHARE_TILES % (sm_count * SM_BLOCKS) > 0" # and whether blocks have sums to add up
+COPIES = "(M + N) * K // (128 * sm_count)" # rows that are copied first
 
 [parameters]
 STAGES = 4

@@ -81,6 +81,10 @@ BM = 128      # rows of C per block
 BN = 128      # columns of C per block
 BK = 16       # k per tile
 B_ROW = 132   # elements of a row of B as it lands: it starts up to three behind a multiple of four
+SHARE_TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C, of which each SM does an equal part: its cycles of products,
+CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 128"
+WRITES = "max(SHARE_TILES, sm_count) * 512 // sm_count" # what its warps write of C,
+JOINS = "SHARE_TILES % (sm_count * SM_BLOCKS) > 0" # and whether blocks have sums to add up
 
 [parameters]
 SM_BLOCKS = 2 # blocks to an SM

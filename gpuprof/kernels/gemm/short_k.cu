@@ -34,6 +34,11 @@ DOWN_1 = "min(MOST, cdiv(M, STEP * max(1, FIT // ACROSS)))" # with all blocks at
 DOWN_2 = "min(MOST, cdiv(M, STEP * max(1, 2 * FIT // ACROSS)))" # or in two waves, or three
 DOWN_3 = "min(MOST, cdiv(M, STEP * max(1, 3 * FIT // ACROSS)))"
 DOWN = "min((DOWN_1 + 4) * cdiv(ACROSS * cdiv(M, STEP * DOWN_1), FIT) * 128 + DOWN_1, (DOWN_2 + 4) * cdiv(ACROSS * cdiv(M, STEP * DOWN_2), FIT) * 128 + DOWN_2, (DOWN_3 + 4) * cdiv(ACROSS * cdiv(M, STEP * DOWN_3), FIT) * 128 + DOWN_3) % 128" # rows of a lane, for which the last wave is full; to begin takes as long as four
+WAVES = "cdiv(ACROSS * cdiv(M, STEP * DOWN), FIT)"
+CYCLES = "WAVES * DOWN * RESIDENT * K * COLS * LINE // 16" # of products, for the SM that has most,
+WRITES = "WAVES * DOWN * RESIDENT * LINE" # rows of warps,
+WAITS = "WAVES * K" # what a lane reads of B before the first,
+STREAMED = "4 * M * N // sm_count" # and of C for each SM
 
 [parameters]
 LINE = 32 # bytes at whose multiples a lane's part of a row begins: a warp has every LINE / 4th row

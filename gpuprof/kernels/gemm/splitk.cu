@@ -110,6 +110,12 @@ CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's s
 SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
 A_WIDTH = "4 if K % 4 == 0 else 1" # elements of A that are copied at once: four where its rows start at multiples of 16 bytes
 B_WIDTH = "4 if N % 4 == 0 else 1" # of B, and of C
+BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most: its cycles of products,
+CYCLES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * BM * BN // 128"
+COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
+WAITS = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other,
+WRITES = "BUSIEST * BM * BN // 32" # what its warps write of C
+JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
 
 [parameters]
 TM = 8        # rows of C per thread; 0: as many as fit
