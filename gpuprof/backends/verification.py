@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.wrong_values import describe_wrong
 from gpuprof.results import Verification
 

@@ -20,11 +20,11 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compile
-from gpuprof.problems.behaviour import Array, sorted_rows
 from gpuprof.problems.check import compare
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Array, sorted_rows
 from gpuprof.text import listed
 from gpuprof.toolchain.assembling import Assembler, assemble_with, found_ptxas, target_in
 

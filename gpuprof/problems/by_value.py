@@ -15,11 +15,11 @@ import numpy as np
 
 from gpuprof.errors import InputError, asked
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
-from gpuprof.problems.behaviour import Array
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError, evaluate_real, variables
 from gpuprof.problems.given import keep
+from gpuprof.problems.references import Array
 
 #: Of the error that an output may have unless the caller says: so many roundoffs of an element's size, and as
 #: many of the mean size. A few dozen operations on numbers of one sign stay below it, long sums may not.

@@ -23,20 +23,18 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Literal
 
-from gpuprof.problems.behaviour import (
+from gpuprof.problems.dtypes import SUM, numpy_dtype, of_run, rounded
+from gpuprof.problems.numpy_later import NDArray, np
+from gpuprof.problems.problem import ArraySpec, Problem, role_of
+from gpuprof.problems.references import (
     Array,
-    Behaviour,
     DeviceReference,
     Expected,
     HostCall,
     HostReal,
     LibraryCall,
     Pointer,
-    role_of,
 )
-from gpuprof.problems.dtypes import SUM, numpy_dtype, of_run, rounded
-from gpuprof.problems.numpy_later import NDArray, np
-from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
 
 _LETTERS = {"f32": "S", "f64": "D"}
@@ -44,60 +42,59 @@ _LETTERS = {"f32": "S", "f64": "D"}
 _TILE = 64
 
 
-class GemmBehaviour(Behaviour):
+class GemmProblem(Problem):
     """GEMM in either storage order; C is read only with beta."""
 
-    def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
         """A, B and C, with rows and columns as they are stored."""
-        shapes, declared = _shapes(problem), problem.operation.arrays
+        shapes, declared = _shapes(self), self.operation.arrays
         return tuple(
             ArraySpec(
                 name,
-                shape if name in _row_major(problem) else shape[::-1],
-                of_run(declared[name].dtype, problem.dtype),
-                *role_of(problem, name),
+                shape if name in _row_major(self) else shape[::-1],
+                of_run(declared[name].dtype, self.dtype),
+                *role_of(self, name),
             )
             for name, shape in shapes.items()
         )
 
-    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+    def reference(self, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
-        order = _storage_order(problem, "C")
-        a, b = (self._matrix(problem, inputs, name).astype(np.float64) for name in "AB")
-        old = self._matrix(problem, inputs, "C").astype(np.float64) if "C" in _read(problem) else None
-        values, magnitude = _scaled(problem, a @ b, np.abs(a) @ np.abs(b), old)
+        order = _storage_order(self, "C")
+        a, b = (self._matrix(inputs, name).astype(np.float64) for name in "AB")
+        old = self._matrix(inputs, "C").astype(np.float64) if "C" in _read(self) else None
+        values, magnitude = _scaled(self, a @ b, np.abs(a) @ np.abs(b), old)
         return {"C": Expected(values.ravel(order=order), magnitude.ravel(order=order))}
 
-    def reference_at(
-        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: "NDArray[np.intp]"
-    ) -> Expected:
+    def reference_at(self, inputs: Mapping[str, Array], output: str, indices: "NDArray[np.intp]") -> Expected:
         """As `reference`, at some elements: only their rows of A and columns of B are multiplied."""
-        row, column = _place(problem, indices)
+        row, column = _place(self, indices)
         rows, row_of = np.unique(row, return_inverse=True)
         columns, column_of = np.unique(column, return_inverse=True)
-        a = self._matrix(problem, inputs, "A")[rows].astype(np.float64)
-        b = self._matrix(problem, inputs, "B")[:, columns].astype(np.float64)
-        old = inputs["C"][indices].astype(np.float64) if "C" in _read(problem) else None
+        a = self._matrix(inputs, "A")[rows].astype(np.float64)
+        b = self._matrix(inputs, "B")[:, columns].astype(np.float64)
+        old = inputs["C"][indices].astype(np.float64) if "C" in _read(self) else None
         sizes = (np.abs(a) @ np.abs(b))[row_of, column_of]
-        return Expected(*_scaled(problem, (a @ b)[row_of, column_of], sizes, old))
+        return Expected(*_scaled(self, (a @ b)[row_of, column_of], sizes, old))
 
-    def axes(self, problem: Problem, output: str) -> tuple[Axis, ...]:
+    def axes(self, output: str) -> tuple[Axis, ...]:
         """Rows and columns of the matrix, in the order in which they are stored."""
-        return axes_of(2)[:: 1 if "C" in _row_major(problem) else -1]
+        return axes_of(2)[:: 1 if "C" in _row_major(self) else -1]
 
-    def describe_element(self, problem: Problem, output: str, index: int) -> str:
+    def describe_element(self, output: str, index: int) -> str:
         """Row and column of the matrix, in whichever order it is stored."""
-        row, column = _place(problem, index)
+        row, column = _place(self, index)
         return f"C[{row}, {column}]"
 
-    def device_reference(self, problem: Problem) -> DeviceReference:
+    def device_reference(self) -> DeviceReference:
         """A float64 GEMM on the device, since the host's takes minutes at large sizes."""
-        m, n, k = problem.sizes
+        m, n, k = self.sizes
 
         def strides(name: str) -> tuple[int, int]:
             """Distances between elements of neighbouring rows and columns."""
-            rows, columns = _shapes(problem)[name]
-            return (columns, 1) if name in _row_major(problem) else (1, rows)
+            rows, columns = _shapes(self)[name]
+            return (columns, 1) if name in _row_major(self) else (1, rows)
 
         return DeviceReference(
             source=resources.files(__package__).joinpath("gemm_reference.cu").read_text(encoding="utf-8"),
@@ -105,42 +102,42 @@ class GemmBehaviour(Behaviour):
             grid=(-(-n // _TILE), -(-m // _TILE), 1),
             block=(16, 16, 1),
             arguments=(
-                *(m, n, k, float(problem.rounded("alpha"))),
+                *(m, n, k, float(self.rounded("alpha"))),
                 *(Pointer("A"), *strides("A")),
                 *(Pointer("B"), *strides("B")),
-                *(float(problem.rounded("beta")), Pointer("initial C"), *strides("C")),
+                *(float(self.rounded("beta")), Pointer("initial C"), *strides("C")),
                 *(Pointer("expected C"), Pointer("magnitude C")),
             ),
             has_magnitude=True,
         )
 
-    def library_call(self, problem: Problem, reference: str) -> LibraryCall:
+    def library_call(self, reference: str) -> LibraryCall:
         """CuBLAS computes column-major: a row-major C is C transposed, and (A @ B)^T = B^T @ A^T."""
-        m, n, k = problem.sizes
+        m, n, k = self.sizes
         left, right = "AB"
-        if "C" in _row_major(problem):
+        if "C" in _row_major(self):
             m, n, left, right = n, m, right, left
         # What it takes as a matrix lies in columns.
-        turned = [(name in _row_major(problem)) != ("C" in _row_major(problem)) for name in (left, right)]
-        letter = _LETTERS.get(problem.dtype)
+        turned = [(name in _row_major(self)) != ("C" in _row_major(self)) for name in (left, right)]
+        letter = _LETTERS.get(self.dtype)
         return LibraryCall(
             library="cublas" if letter else "cublasLt",
             function=f"cublas{letter}gemm_v2" if letter else "cublasLtMatmul",
             arguments=(
                 *(*map(int, turned), m, n, k),
-                *(HostReal(problem.rounded("alpha")), Pointer(left), k if turned[0] else m),
+                *(HostReal(self.rounded("alpha")), Pointer(left), k if turned[0] else m),
                 *(Pointer(right), n if turned[1] else k),
-                *(HostReal(problem.rounded("beta")), Pointer("C"), m),
+                *(HostReal(self.rounded("beta")), Pointer("C"), m),
             ),
         )
 
-    def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
+    def host_call(self, reference: str, inputs: Mapping[str, Array]) -> HostCall:
         """NumPy's matmul in the type of sums."""
-        order = _storage_order(problem, "C")
-        kind = numpy_dtype(of_run(SUM, problem.dtype)).type
-        alpha, beta = (kind(problem.rounded(name)) for name in ("alpha", "beta"))
-        a, b = (self._matrix(problem, inputs, name).astype(kind) for name in "AB")
-        old = self._matrix(problem, inputs, "C").astype(kind) if "C" in _read(problem) else None
+        order = _storage_order(self, "C")
+        kind = numpy_dtype(of_run(SUM, self.dtype)).type
+        alpha, beta = (kind(self.rounded(name)) for name in ("alpha", "beta"))
+        a, b = (self._matrix(inputs, name).astype(kind) for name in "AB")
+        old = self._matrix(inputs, "C").astype(kind) if "C" in _read(self) else None
 
         def multiply() -> Array:
             result = np.matmul(a, b)
@@ -148,15 +145,14 @@ class GemmBehaviour(Behaviour):
                 result *= alpha
             if old is not None:
                 result += beta * old
-            flat: Array = rounded(result.ravel(order=order), problem.array("C").dtype)
+            flat: Array = rounded(result.ravel(order=order), self.array("C").dtype)
             return flat
 
         return multiply
 
-    @staticmethod
-    def _matrix(problem: Problem, inputs: Mapping[str, Array], name: str) -> Array:
+    def _matrix(self, inputs: Mapping[str, Array], name: str) -> Array:
         """One input as rows and columns."""
-        return inputs[name].reshape(_shapes(problem)[name], order=_storage_order(problem, name))
+        return inputs[name].reshape(_shapes(self)[name], order=_storage_order(self, name))
 
 
 def _shapes(problem: Problem) -> dict[str, tuple[int, int]]:

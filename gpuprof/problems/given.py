@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.errors import InputError, reason
-from gpuprof.problems.behaviour import Array, Behaviour, Expected
 from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Array, Expected
 
 _PREFIX = "given sha256:"
 _folder = Path()
@@ -51,24 +51,22 @@ def keep(array: Array, folder: Path) -> str:
     return _PREFIX + name
 
 
-class GivenBehaviour(Behaviour):
+class GivenProblem(Problem):
     """An operation whose inputs and results are arrays that a program gave."""
 
-    def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
+    def inputs(self, seed: int) -> dict[str, Array]:
         return {
-            spec.name: _load(problem.operation.inputs[spec.name]).reshape(-1)
-            for spec in problem.arrays
+            spec.name: _load(self.operation.inputs[spec.name]).reshape(-1)
+            for spec in self.arrays
             if spec.is_read
         }
 
-    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        return {spec.name: _expected(problem, spec.name, ...) for spec in problem.outputs}
+    def reference(self, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        return {spec.name: _expected(self, spec.name, ...) for spec in self.outputs}
 
-    def reference_at(
-        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
-    ) -> Expected:
+    def reference_at(self, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]) -> Expected:
         """Some elements of a result that was given: the others need not be read."""
-        return _expected(problem, output, indices)
+        return _expected(self, output, indices)
 
 
 def _expected(problem: Problem, output: str, indices: Any) -> Expected:

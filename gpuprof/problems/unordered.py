@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuprof.problems.behaviour import Array, Expected, sorted_rows
 from gpuprof.problems.check import Doubles, ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec
+from gpuprof.problems.references import Array, Expected, sorted_rows
 from gpuprof.problems.wrong_values import told_apart
 
 #: Wrong values that a sentence names.

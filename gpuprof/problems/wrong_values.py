@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.wrong_places import Axis, Mask, describe_places
 
 #: Fewest wrong elements that show more than themselves.

@@ -12,9 +12,9 @@ from problem_support import Gemm, Transpose, problem_id
 from gpuprof.backends.gpu.device_code import device_macros, device_source
 from gpuprof.executor import GlobalMemory, KernelFault, load_program
 from gpuprof.executor import launch as execute
-from gpuprof.problems.behaviour import HostReal, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, largest, rounded
+from gpuprof.problems.references import HostReal, Pointer
 from gpuprof.toolchain.nvrtc import compiler_options
 
 pytestmark = pytest.mark.deep

@@ -7,10 +7,10 @@ import pytest
 
 from gpuprof.errors import HeaderError
 from gpuprof.operation import ArrayDeclaration, Check, OptionDeclaration, ScalarDeclaration, Work
-from gpuprof.problems.behaviour import Pointer
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Pointer
 
 SOFTEN = """
 name = "soften"

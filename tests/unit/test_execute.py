@@ -158,7 +158,7 @@ def asked(monkeypatch):
     names = []
 
     def recorded(name):
-        original = getattr(Problem, name)
+        original = getattr(type(SMALL), name)
 
         def call(self, *arguments):
             names.append(name)
@@ -167,7 +167,7 @@ def asked(monkeypatch):
         return call
 
     for name in ("reference", "reference_at"):
-        monkeypatch.setattr(Problem, name, recorded(name))
+        monkeypatch.setattr(type(SMALL), name, recorded(name))
     return names
 
 

@@ -121,8 +121,6 @@ LIBRARIES: dict[str, set[str]] = {
 }
 #: What of the `cuda` packages the toolchain imports: a compiler needs no driver.
 COMPILER = {"cuda.bindings", "cuda.pathfinder"}
-#: A problem names what it does, which is about problems: loaded when it is asked, as it takes NumPy.
-LATER = {"gpuprof.problems.behaviour", "gpuprof.problems.coded"}
 #: Names that modules of several packages share, each with the role that they play in both backends.
 SHARED_ROLES = {"backend": "What executes a case."}
 
@@ -198,7 +196,6 @@ def test_no_rooms_need_each_other():
 def test_no_files_need_each_other():
     """An import for annotations counts too: what cannot be read alone is one file in several pieces."""
     needs = {module: own_imports_of(module) - {"gpuprof", VERSION, module} for module in MODULES}
-    needs["gpuprof.problems.problem"] -= LATER
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problem_support import Gemm, Transpose
 
-from gpuprof.problems.behaviour import Pointer
 from gpuprof.problems.dtypes import (
     ELEMENT_TYPES,
     RUN_TYPES,
@@ -20,6 +19,7 @@ from gpuprof.problems.dtypes import (
     rounded,
     smallest,
 )
+from gpuprof.problems.references import Pointer
 
 small = st.integers(1, 6)
 scalars = st.sampled_from([0.0, 1.0, -2.0, 0.1])

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpuprof.problems.behaviour import Expected
 from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.references import Expected
 from gpuprof.problems.wrong_places import Axis, axes_of, describe_places
 from gpuprof.problems.wrong_values import WrongResult, describe_values
 

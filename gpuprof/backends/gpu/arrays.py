@@ -33,9 +33,9 @@ from gpuprof.backends.verification import worst
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
-from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array
 from gpuprof.results import Verification
 
 _POINTER = ctypes.c_void_p
@@ -71,7 +71,7 @@ class ProblemArrays:
         if others:
             self.begin_others()
         with timeline.span("inputs", problem.label):
-            host = ahead.result(Problem.inputs, problem, seed)
+            host = ahead.result(type(problem).inputs, problem, seed)
         self._buffers = {spec.name: DeviceBuffer(spec.nbytes) for spec in problem.arrays}
         #: What arrays that are read and written held before any kernel ran.
         self._initial = {spec.name: DeviceBuffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
@@ -370,7 +370,7 @@ class ArrayKeeper:
         """Begin to make the inputs of the problem that comes behind one, where the host has room for them."""
         behind = self._coming.index(problem) + 1 if problem in self._coming else 0
         for coming in self._coming[behind : behind + 1]:
-            self._ahead.begin_inputs(Problem.inputs, coming, self._seed)
+            self._ahead.begin_inputs(type(coming).inputs, coming, self._seed)
 
     def of(self, problem: Problem) -> ProblemArrays:
         """The arrays of a problem; where room is scarce those of others are given back first."""

@@ -33,8 +33,8 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import compute_in_all_threads
-from gpuprof.problems.behaviour import Array, HostCall
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Array, HostCall
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
 from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import supported_archs

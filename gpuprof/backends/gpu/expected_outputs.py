@@ -13,10 +13,10 @@ from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, verify_unordered
 from gpuprof.backends.verification import finite
 from gpuprof.machine import compute_in_all_threads, memory_limited
-from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array, DeviceReference, Expected, Pointer
 from gpuprof.problems.wrong_values import describe_wrong
 from gpuprof.results import Verification
 

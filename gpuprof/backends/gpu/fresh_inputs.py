@@ -15,9 +15,9 @@ from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode
 from gpuprof.backends.verification import compare_output, verification_of
 from gpuprof.errors import CaseFailure
 from gpuprof.machine import memory_limited
-from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.unordered import compare_unordered
 from gpuprof.results import Verification
 

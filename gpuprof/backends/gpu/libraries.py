@@ -15,8 +15,8 @@ from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.torch_functions import Torch
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped
-from gpuprof.problems.behaviour import HostReal, LibraryCall, Pointer
 from gpuprof.problems.dtypes import SUM, of_run
+from gpuprof.problems.references import HostReal, LibraryCall, Pointer
 
 _SUCCESS = 0
 #: cublasMath_t. Without a flag that allows it, SGEMM computes in FP32 on CUDA cores: no TF32, no emulation.

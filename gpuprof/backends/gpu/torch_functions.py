@@ -11,8 +11,8 @@ from typing import Any
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.errors import BackendUnavailable, CaseSkipped
-from gpuprof.problems.behaviour import LibraryCall, Pointer
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.references import LibraryCall, Pointer
 
 #: Ways that torch has of computing a function, of which it is to be told one: members of `SDPBackend`.
 _WAYS = {"scaled_dot_product_attention": ("CUDNN_ATTENTION", "FLASH_ATTENTION")}

@@ -77,8 +77,8 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
 from gpuprof.options import USUAL, RunOptions
-from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Array
 from gpuprof.results import BackendName, Verification
 from gpuprof.toolchain.nvrtc import architecture_of
 

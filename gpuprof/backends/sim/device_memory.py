@@ -25,9 +25,9 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.machine import gib, memory_left_bytes
-from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array
 
 #: What PTX calls the types that tensor maps have; of narrow integers it does not tell the sign.
 _PTX_TYPES = {

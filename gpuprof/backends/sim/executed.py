@@ -30,8 +30,8 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
-from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array
 from gpuprof.results import Counter, Model, SourceLine, Verification
 
 #: Share of an output by which sums of weights may be off, which are ratios.

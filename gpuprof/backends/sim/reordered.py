@@ -17,8 +17,8 @@ from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import AccessPair, Buffer, Deed, FaultKind, KernelFault, Order, other_orders
-from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.references import Array
 from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Verification
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gpuprof.backends.verification import compare_output, verification_of, worst
 from gpuprof.executor import Buffer, Kept
-from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.unordered import compare_unordered
 from gpuprof.results import Verification
 
