@@ -362,15 +362,17 @@ def merged_atomics(code: MachineCode) -> frozenset[int]:
     and a count where all bring the same) and puts the operation under a predicate that holds for one lane.
     Atomics that it leaves alone have nothing of that at their line of the PTX.
     """
+    instructions = [one for block in code.blocks for one in block.instructions]
+    atomics = {one.line for one in instructions if one.name in _ATOMICS} - {0}
     by_line: defaultdict[int, list[SassInstruction]] = defaultdict(list)
-    for block in code.blocks:
-        for one in block.instructions:
+    for one in instructions:
+        if one.line in atomics:
             by_line[one.line].append(one)
-    return frozenset(line for line, instructions in by_line.items() if line and _is_merged(instructions))
+    return frozenset(line for line, beside in by_line.items() if _is_merged(beside))
 
 
 def _is_merged(instructions: list[SassInstruction]) -> bool:
     atomics = [one for one in instructions if one.name in _ATOMICS]
     combined = any(one.name in _COMBINING for one in instructions)
     scanned = any(one.opcode.startswith(_SCANNING) for one in instructions)
-    return bool(atomics) and combined and not scanned and all(one.guard for one in atomics)
+    return combined and not scanned and all(one.guard for one in atomics)

@@ -301,7 +301,8 @@ def _fed(
     fed = replace(one, asked=replace(one.asked, sectors=sectors))
     begin = {number for number in copying if any(step.kind == StepKind.BULK for step in steps[number])}
     before = next([*takewhile(lambda one: one not in begin, path)] for path in paths if begin & {*path})
-    alone = StreamingMultiprocessor(deepcopy(steps), [before], 1, 1, rates)
+    played = [deepcopy(one) if number in before else one for number, one in enumerate(steps)]
+    alone = StreamingMultiprocessor(played, [before], 1, 1, rates)
     after = alone.play(1).ends[0] if before else 0.0
     return Fed(fed, max(1, ahead), after), begun / waits, own, warps
 
