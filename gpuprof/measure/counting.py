@@ -19,9 +19,9 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
-from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
+from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import Count, Found, Open, Opened
 from gpuprof.results import Measurement
 

@@ -85,14 +85,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What does the device reach?"""
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """The device, with what was measured of it."""
-
-    device: Device
+    """What does the device reach? Answered by the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +285,7 @@ Transport = Callable[[Open], Worker]
 MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Open, Opened, Size, Sized, Prepare, Reach, Reached),
+        *(Open, Opened, Size, Sized, Prepare, Reach, Device),
         *(Measure, Compiled, Measured, Explain, Explained, Count, Verify, Found, Build, Raised),
     )
 }

@@ -71,14 +71,7 @@ def measure(
         OutputError: There is no room for what is measured, wherever; it holds the run.
     """
     with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
-        try:
-            for number in range(measuring.rounds):
-                measuring.round(number)
-        except KeyboardInterrupt:
-            return measuring.finish(complete=False)
-        except OutputError:  # at the end there may be room again
-            return measuring.finish(complete=False)
-        return measuring.finish(complete=True)
+        return _in_turns(measuring)[0]
 
 
 def measure_in_turns(
@@ -94,14 +87,20 @@ def measure_in_turns(
         Measuring(requests[0], options, progress, argv=argv, keep=keep[0]) as base,
         Measuring(requests[1], options, progress, argv=argv, keep=keep[1]) as new,
     ):
-        complete = True
-        try:
-            for number in range(base.rounds):
-                for version in (0, 1) if number % 2 == 0 else (1, 0):
-                    (base, new)[version].round(number)
-        except KeyboardInterrupt:
-            complete = False
-        return base.finish(complete=complete), new.finish(complete=complete)
+        runs = _in_turns(base, new)
+        return runs[0], runs[1]
+
+
+def _in_turns(*measured: "Measuring") -> list[Run]:
+    """Measure some requests round by round, every other time backwards."""
+    complete = True
+    try:
+        for number in range(measured[0].rounds):
+            for one in measured[:: -1 if number % 2 else 1]:
+                one.round(number)
+    except (KeyboardInterrupt, OutputError):  # at the end there may be room again
+        complete = False
+    return [one.finish(complete=complete) for one in measured]
 
 
 class Measuring:

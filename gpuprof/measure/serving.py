@@ -45,7 +45,6 @@ from gpuprof.measure.protocol import (
     Prepare,
     Raised,
     Reach,
-    Reached,
     Size,
     Sized,
     Verify,
@@ -89,7 +88,7 @@ class WorkerSide:
                 environment = self._backend.foresee(request.problems)
                 return Sized(tuple(map(self._backend.problem_bytes, request.problems)), environment)
             case Reach():
-                return Reached(self._backend.measured_device())
+                return self._backend.measured_device()
             case Prepare():
                 # All of them first: threads that compile contend for the interpreter.
                 for found, name in [*self._found(request.cases)]:
@@ -177,7 +176,7 @@ class WorkerSide:
         return self._backend
 
     def _verify_beside(self, case: Case) -> AbstractContextManager[Callable[[], Findings | str | None]]:
-        from gpuprof.measure.executors import verified_beside
+        from gpuprof.measure.process import verified_beside
 
         return verified_beside(replace(self._request, executes=self._backend.device), case)
 

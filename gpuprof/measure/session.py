@@ -16,11 +16,11 @@ from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCase
-from gpuprof.measure.executors import ExecutorProcess
-from gpuprof.measure.explaining import MOST_SECONDS, TURNED_OFF, asking, explained, question_of
 from gpuprof.measure.pool import Pool
-from gpuprof.measure.process import HERE, worth_another_try
+from gpuprof.measure.process import HERE, ExecutorProcess, worth_another_try
 from gpuprof.measure.protocol import (
+    Explain,
+    Explained,
     Measure,
     Open,
     Opened,
@@ -28,6 +28,7 @@ from gpuprof.measure.protocol import (
     Prepare,
     Question,
     Reach,
+    Symptom,
     Transport,
     Worker,
     WorkerDied,
@@ -36,7 +37,7 @@ from gpuprof.measure.protocol import (
 )
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.results import Measurement, Outcome
+from gpuprof.results import BackendName, Measurement, Outcome
 
 #: Cases a worker from which on each compiles and reads all code ahead: with few, only its own.
 _WORTH_PREPARING = 8
@@ -45,6 +46,8 @@ _WORTH_PREPARING = 8
 _EXECUTED_PER_S = 1e6
 #: What it usually does, and how long a size may take that is proposed instead of one that took too long.
 _USUAL_PER_S, _SECONDS = 5e8, 5.0
+#: The longest that one explanation may take, and how long before that its worker ends the search by itself.
+_EXPLAINING_S, _MARGIN_S = 20.0, 2.0
 
 
 def run_cases(
@@ -203,7 +206,7 @@ class _Slot:
         """
         with suppress(WorkerDied, WorkerTimeout, PlaceLost, GpuprofError):
             worker = self._worker = self._worker or self._transport(self._request)
-            on_reached(worker.ask(Reach(), self._request.timeout_s).device)
+            on_reached(worker.ask(Reach(), self._request.timeout_s))
         self._discard()
 
     def close(self) -> None:
@@ -281,16 +284,23 @@ class _Slot:
     def _explained(
         self, index: int, measurement: Measurement, question: Question, opened: Opened
     ) -> Measurement:
-        """A case that went wrong, with what explains it; as it was measured where the run is to end."""
+        """A case that went wrong, with what explains it; as it was measured where the run is to end.
+
+        What a GPU ran is explained by a process of its own, what the executor ran by the worker that ran it.
+        Either is killed when its time is over.
+        """
         if not self._request.explain:
-            return replace(measurement, explanation_reason=TURNED_OFF)
-        request = asking(self._cases[index], question)
+            return replace(measurement, explanation_reason="explaining was turned off")
+
+        def request(left: float) -> Explain:
+            return Explain(self._cases[index], question, max(left - _MARGIN_S, 1.0))
+
         worker = self._worker if question.as_run else None
         try:
             if worker is not None:
-                answer = worker.ask(request(MOST_SECONDS), MOST_SECONDS)
+                answer = worker.ask(request(_EXPLAINING_S), _EXPLAINING_S)
             else:
-                answer = self._executor(opened.device).ask(request, time.monotonic() + MOST_SECONDS)
+                answer = self._executor(opened.device).ask(request, time.monotonic() + _EXPLAINING_S)
         except KeyboardInterrupt:
             return replace(measurement, explanation_reason="the run was ended before")
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:
@@ -298,13 +308,13 @@ class _Slot:
                 self._discard()
             lost = f"the process that was to explain it was lost: {error}"
             return replace(measurement, explanation_reason=lost)
-        return explained(measurement, question, answer)
+        return _with_explanation(measurement, question, answer)
 
     def _executor(self, device: Device) -> ExecutorProcess:
         """The process that explains what a GPU ran."""
         if self._beside is None:
             request = replace(self._request, executes=device)
-            self._beside = ExecutorProcess(request, MOST_SECONDS)
+            self._beside = ExecutorProcess(request, _EXPLAINING_S)
         if self.closed:
             self._beside.close()
         return self._beside
@@ -313,6 +323,40 @@ class _Slot:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
+
+
+def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -> Question | None:
+    """What to ask of a case; None where there is nothing to explain. One that died took its context along."""
+    symptom: Symptom
+    if measurement.is_reference or measurement.explanation is not None:
+        return None
+    if measurement.outcome == "incorrect":
+        symptom = "wrong"
+    elif measurement.outcome == "timeout":
+        symptom = "hang"
+    elif measurement.outcome == "failed" and died and backend == "gpu":
+        symptom = "fault"
+    else:
+        return None
+    as_run = backend == "sim" and symptom == "wrong"
+    found = measurement.verification
+    if found is None or found.first_wrong is None:
+        return Question(symptom, as_run=as_run)
+    return Question(symptom, found.array, found.first_wrong, as_run)
+
+
+def _with_explanation(measurement: Measurement, question: Question, answer: Explained) -> Measurement:
+    """A case that went wrong, with what explains it, or why that is not known."""
+    if answer.explanation is None:
+        sentence = f"{answer.reason}."
+    else:
+        sentence = answer.explanation.sentence(None if question.as_run else measurement.problem)
+    return replace(
+        measurement,
+        reason=" ".join(filter(None, (measurement.reason, sentence))),
+        explanation=answer.explanation,
+        explanation_reason=answer.reason or None,
+    )
 
 
 def _without_memory(case: Case, device: Device, death: WorkerDied) -> Measurement:

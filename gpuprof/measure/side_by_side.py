@@ -86,8 +86,7 @@ class Cards:
         self.request = as_asked(request, options)
         self._timeout_s, self._reach = options.timeout_s, reach
         first = Open.of(options, request.references)
-        self._sites = sites_of(options.device, options.cluster)
-        sites = self._sites.sites
+        sites, self._let_go = sites_of(options.device, options.cluster)
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
         self.cards: list[OpenCard] = []
@@ -98,7 +97,9 @@ class Cards:
                 [(self._open, site, replace(first, device=site.selector)) for site in sites]
             )
             self.cards = [card for card in outcomes if isinstance(card, OpenCard)]
-            self._judge(sites, outcomes, may_lack=self._sites.may_lack)
+            # Nobody named one that cannot be opened.
+            may_lack = options.cluster is not None or options.device.strip() == "all"
+            self._judge(sites, outcomes, may_lack=may_lack)
         except BaseException:
             self.close()
             raise
@@ -185,7 +186,7 @@ class Cards:
         for card in self.cards:
             card.close()
         self._threads.shutdown()
-        self._sites.close()
+        self._let_go()
 
     def _each(self, calls: Sequence[tuple[object, ...]]) -> list[object]:
         """What came of each call, all of them made at the same time: its result, or its error."""
@@ -205,7 +206,7 @@ class Cards:
             check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
             opened = replace(opened, environment={**opened.environment, **sized.environment})
             if self._reach:
-                opened = replace(opened, device=worker.ask(Reach(), self._timeout_s).device)
+                opened = replace(opened, device=worker.ask(Reach(), self._timeout_s))
         except (WorkerDied, WorkerTimeout) as error:
             worker.close()
             raise BackendUnavailable(

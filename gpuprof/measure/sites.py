@@ -33,30 +33,17 @@ class CardSite:
     host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sites:
-    """The devices of a run before they are opened.
-
-    Args:
-        may_lack: Whether one that cannot be opened is left out, as long as another one can: nobody named it.
-    """
-
-    sites: tuple[CardSite, ...]
-    may_lack: bool = False
-    close: Callable[[], None] = lambda: None
+#: The devices of a run before they are opened, and what lets go of them.
+Sites = tuple[tuple[CardSite, ...], Callable[[], None]]
 
 
 def sites_of(device: str, cluster: str | None) -> Sites:
     """The devices that `--device` names, on this machine or on a cluster."""
     if cluster is not None:
         return sites_in(cluster, device)
-    return Sites(
-        tuple(
-            CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
-            for name in named_devices(device)
-        ),
-        may_lack=device.strip() == "all",
-    )
+    names = named_devices(device)
+    here = [(HERE,) if name.isdecimal() else (HERE,) * usable_cores() for name in names]
+    return tuple(map(CardSite, names, here)), lambda: None
 
 
 def sites_in(address: str, device: str) -> Sites:
@@ -90,7 +77,7 @@ def sites_in(address: str, device: str) -> Sites:
     except BaseException:
         connection.close()
         raise
-    return Sites(sites, may_lack=True, close=connection.close)
+    return sites, connection.close
 
 
 def checked_software(

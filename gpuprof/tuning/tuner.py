@@ -19,8 +19,8 @@ from gpuprof.errors import InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import OnCase, findings_in, with_counts
-from gpuprof.measure.executors import ExecutorProcess
 from gpuprof.measure.pool import Pool
+from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import (
     Build,
     Count,

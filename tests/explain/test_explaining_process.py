@@ -15,11 +15,11 @@ import gpuprof
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.smaller_sizes import smaller_problems
-from gpuprof.measure import executors, session
+from gpuprof.measure import process, session
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
-from gpuprof.measure.explaining import question_of
 from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied, WorkerTimeout
+from gpuprof.measure.session import question_of
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 
@@ -159,7 +159,7 @@ def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row, monkey
         def close(self):
             pass
 
-    monkeypatch.setattr(executors, "WorkerProcess", Process)
+    monkeypatch.setattr(process, "WorkerProcess", Process)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
     explained = slot_of(case)._explained(0, measured, Question("wrong"), opened)
     lost = "the process that was to explain it was lost: no answer within 20 s"
@@ -187,7 +187,7 @@ def test_a_process_that_is_taken_from_outside_is_asked_again(row, monkeypatch, d
         def close(self):
             pass
 
-    monkeypatch.setattr(executors, "WorkerProcess", Process)
+    monkeypatch.setattr(process, "WorkerProcess", Process)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
     found = slot_of(case)._explained(0, measured, Question("wrong"), opened)
     assert ("nothing was found" in found.explanation_reason) == explained

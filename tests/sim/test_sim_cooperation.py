@@ -16,7 +16,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.executor.memory import banks
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case as MeasuredCase
-from gpuprof.measure.executors import verified_beside
+from gpuprof.measure.process import verified_beside
 from gpuprof.measure.protocol import Open
 from gpuprof.options import RunOptions
 

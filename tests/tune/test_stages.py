@@ -17,7 +17,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
-from gpuprof.measure.protocol import Opened, PlaceLost, Reach, Reached, Sized
+from gpuprof.measure.protocol import Opened, PlaceLost, Reach, Sized
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.measure.run import Progress
 from gpuprof.options import RunOptions
@@ -68,8 +68,8 @@ class MadeUpGpu:
     def __call__(self, request, patience_s: float = 1.0) -> "MadeUpGpu":
         return self
 
-    def ask(self, request, timeout_s: float) -> Sized | Reached:
-        return Reached(DEVICE) if isinstance(request, Reach) else Sized((1,) * len(request.problems))
+    def ask(self, request, timeout_s: float):
+        return DEVICE if isinstance(request, Reach) else Sized((1,) * len(request.problems))
 
     def tell(self, request) -> None:
         """Nothing is prepared."""

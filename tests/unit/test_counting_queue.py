@@ -12,7 +12,7 @@ from unit_support import DEVICE
 from gpuprof.backends.base import Findings
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import counting
-from gpuprof.measure import executors as beside
+from gpuprof.measure import process as beside
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.protocol import Count, Found, Open, Opened

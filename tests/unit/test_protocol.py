@@ -43,7 +43,7 @@ def test_any_message_survives_its_line(kind, data):
 def test_all_messages_are_covered():
     asked = {"Open", "Size", "Prepare", "Reach", "Measure", "Explain", "Count", "Verify"}
     assert set(MESSAGES) == asked | {
-        *("Opened", "Sized", "Reached", "Compiled", "Measured", "Explained", "Found"),
+        *("Opened", "Sized", "Device", "Compiled", "Measured", "Explained", "Found"),
         *("Build", "Raised"),
     }
 

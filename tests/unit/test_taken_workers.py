@@ -16,7 +16,7 @@ from unit_support import DEVICE
 from gpuprof.backends.base import Findings
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import counting, executors, starting
+from gpuprof.measure import counting, process, starting
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
@@ -160,7 +160,7 @@ class Mortal:
 def built(mortal, monkeypatch):
     """What a pool of one worker tells of a case."""
     told = []
-    monkeypatch.setattr(executors, "WorkerProcess", mortal)
+    monkeypatch.setattr(process, "WorkerProcess", mortal)
     monkeypatch.setattr(tuner, "unmeasured", lambda case, kernel, outcome, why, because: why)
     with WorkerPool(DEVICE, Open(), workers=1) as one:
         one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
@@ -186,7 +186,7 @@ def test_point_that_costs_every_process_is_told(monkeypatch, taken, tries):
 def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counted):
     answer = Found(Findings("ok"))
     mortal = Mortal(deaths, answer)
-    monkeypatch.setattr(executors, "WorkerProcess", mortal)
+    monkeypatch.setattr(process, "WorkerProcess", mortal)
     monkeypatch.setattr(counting, "with_counts", lambda measurement, found, device: found)
     told = []
     behind = Counting(NONE, Opened(DEVICE, "gpu", None, {}, 1), lambda index, found: told.append(found))
