@@ -13,17 +13,10 @@ from gpuprof.results import Run
 from gpuprof.text import listed
 
 
-def names_text(run: Run) -> str:
-    """The names of a run's devices, those of one name once: `2 x NVIDIA H200 and NVIDIA A100`."""
-    count = Counter(device.name for device in run.devices)
-    names = [name if number == 1 else f"{number} x {name}" for name, number in count.items()]
-    return listed(names)
-
-
-def devices_text(run: Run) -> str:
-    """The same with architectures: `NVIDIA H200 (sm_90)`."""
-    count = Counter(f"{device.name} ({device.arch})" for device in run.devices)
-    return ", ".join(name if number == 1 else f"{number} x {name}" for name, number in count.items())
+def names_text(run: Run, *, archs: bool = False) -> str:
+    """The names of a run's devices, those of one name once: `2 x NVIDIA H200 and NVIDIA A100 (sm_80)`."""
+    count = Counter(f"{device.name} ({device.arch})" if archs else device.name for device in run.devices)
+    return listed([name if number == 1 else f"{number} x {name}" for name, number in count.items()])
 
 
 def rates_table(device: Device, caption: str = "") -> Table:

@@ -26,7 +26,7 @@ from gpuprof.report.charts import (
     scaling_chart,
     telling_kernels,
 )
-from gpuprof.report.device_facts import device_facts, devices_text, names_text, rates_table
+from gpuprof.report.device_facts import device_facts, names_text, rates_table
 from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import BoundPicture, KernelSection, anchors_of, kernel_sections, picture_of
@@ -184,7 +184,7 @@ def _environment(run: Run) -> Iterator[Table]:
     named = run.argv and run.argv[0].endswith("gpuprof")
     facts = (
         ("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))),
-        ("Devices" if len(run.devices) > 1 else "Device", devices_text(run)),
+        ("Devices" if len(run.devices) > 1 else "Device", names_text(run, archs=True)),
         *_surroundings(run),
         ("seed", str(run.seed)),
     )
