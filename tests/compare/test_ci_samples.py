@@ -128,31 +128,33 @@ def test_github_with_a_gpu_as_far_as_it_goes(checkout, tmp_path):
     assert "✓ time &gt; 3%" in summary.read_text()
 
 
-def test_gitlab(checkout):
+@pytest.mark.parametrize("job", ["executor", "times"])
+def test_gitlab_asks_for_what_github_does(checkout, tmp_path, job):
     pipeline = read("gitlab-ci.yml")
-    work, _ = checkout
     assert set(pipeline) == {"stages", "variables", "executor", "times"}
-    for name in ("executor", "times"):
-        job = pipeline[name]
-        assert job["stage"] in pipeline["stages"]
-        assert any('"$GPUPROF"' in line for line in job["before_script"])
-        assert job["script"]
-        if name == "times":
-            continue  # it does what `github-gpu.yml` does
-        for folder in ("measured", "compared"):
-            shutil.rmtree(work / folder, ignore_errors=True)
-        environment = {**pipeline["variables"], **job["variables"], "CARD": "sim:h200"}
-        environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = "HEAD~1"
-        done = shell(checkout, "\n".join(job["script"]), **environment)
+    gitlab = pipeline[job]
+    assert gitlab["stage"] in pipeline["stages"]
+    assert any('"$GPUPROF"' in line for line in gitlab["before_script"])
+    steps, variables = github_steps(GITHUB[job == "times"])
+    shared = {**pipeline["variables"], **gitlab["variables"]}
+    assert variables.items() <= shared.items()
+
+    def asked(*scripts, **environment):
+        """Arguments of the commands, by one that writes them down."""
+        told = tmp_path / "told"
+        told.write_text("")
+        says = f'gpuprof() {{ printf "%s\\n" "$@" >> {told}; }}\n'
+        done = shell(checkout, says + "".join(scripts), **shared, **environment)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert (work / job["artifacts"]["reports"]["junit"]).exists()
+        return told.read_text().splitlines()
 
-
-def test_gitlab_outside_of_a_merge_request(checkout):
-    job = read("gitlab-ci.yml")["executor"]
-    environment = {"KERNELS": "kernels", "CARD": "sim:h200", "CI_MERGE_REQUEST_DIFF_BASE_SHA": ""}
-    done = shell(checkout, job["script"][1], **environment)
-    assert (done.returncode, done.stdout) == (0, "")
+    by_github = asked(*(step["run"] for name, step in steps.items() if name != "Summary"), BASE="HEAD~1")
+    markdown = by_github.index("--markdown")
+    assert gitlab["artifacts"]["reports"]["junit"] in by_github
+    del by_github[markdown : markdown + 2]
+    assert asked(*gitlab["script"], CI_MERGE_REQUEST_DIFF_BASE_SHA="HEAD~1") == by_github
+    outside = asked(*gitlab["script"], CI_MERGE_REQUEST_DIFF_BASE_SHA="")
+    assert outside == (by_github if job == "times" else by_github[: by_github.index("compare")])
 
 
 @pytest.mark.parametrize("name", GITHUB)

@@ -143,7 +143,6 @@ def test_a_run_shows_itself(run, capsys, monkeypatch):
     assert run.to_json()["schema_version"] == 2
 
 
-@pytest.mark.deep
 def test_a_run_opens_in_a_browser_where_there_is_one(run, capsys, monkeypatch, tmp_path):
     opened = []
     monkeypatch.setenv("BROWSER", "any")
