@@ -176,7 +176,8 @@ def _cycles(
     times = [each / (launch.blocks * launch.warps) for each in usual_times(launch)]
     each = launch.most_blocks(device)
     resident = min(launch.resident, each)
-    paths = _paths(launch, times)
+    # Of blocks that are all there at once, the one that does most ends last.
+    paths = _paths(launch, times, 0.0 if each <= launch.resident else 0.5)
     steps = [
         steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
         for block in blocks
@@ -241,12 +242,13 @@ def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[f
     )
 
 
-def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]]:
+def _paths(launch: PlayedLaunch, times: Sequence[float], block_place: float) -> list[tuple[int, ...]]:
     """Return the ways of the warps of a block, which differ where not all do the same.
 
     Args:
         launch: That they are of.
         times: How often a warp executes each block of machine code, on average.
+        block_place: The block's among all, from 0 to 1: the first ones do most.
     """
     blocks = launch.code.blocks
     loops = loops_of(blocks)
@@ -264,7 +266,9 @@ def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]
         return [usual_path(blocks, times, loops)]
     roles = min(_ROLES, launch.warps)
     places = [(role + 0.5) / roles for role in range(roles)]
-    return [usual_path(blocks, times, loops, dict.fromkeys(ways, place), place) for place in places]
+    return [
+        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place) for place in places
+    ]
 
 
 def _fed(

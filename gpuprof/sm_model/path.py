@@ -35,6 +35,7 @@ def usual_path(
     loops: Mapping[int, Loop],
     behind: Mapping[tuple[int, int], float] | None = None,
     place: float = _BEHIND,
+    block_place: float = _BEHIND,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
@@ -46,14 +47,18 @@ def usual_path(
             of several such values share out what few of them do, and those that went one way what few of
             these do.
         place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
+        block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
     """
     behind = dict(behind or {})
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
     alone = _alone(loops, times)
+    places = {
+        header: block_place if any(is_met_at(blocks[one]) for one in loops[header].body) else place
+        for header in alone
+    }
     played = {
-        header: _played(header, loop, blocks, times, passes[header] - (place if of_place else _BEHIND))
+        header: _played(header, loop, blocks, times, passes[header] - places.get(header, _BEHIND))
         for header, loop in loops.items()
-        for of_place in [header in alone and not any(is_met_at(blocks[one]) for one in loop.body)]
     }
     latches = {
         header: {

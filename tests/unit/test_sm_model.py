@@ -389,6 +389,18 @@ def test_some_warps_of_a_block_do_more() -> None:
     assert half - 2.4 < 0.7 * (whole - 2.4)
 
 
+def test_of_blocks_that_are_all_there_the_one_that_does_most_ends_last() -> None:
+    code = code_of(
+        (["MOV R0, R1"], (1,)),
+        (["LDG.E R2, [R4]", "FADD R0, R0, R2"] * 9 + ["BAR.SYNC 0x0"], (1, 2)),
+        (["EXIT"], ()),
+    )
+    even, uneven, twice = (
+        modelled([launch_of(code, [1, n, 1], 528, 1, distant=0.0)], H200).us for n in (1, 1.25, 2)
+    )
+    assert (uneven - even) / (twice - even) == pytest.approx(1.0, abs=0.25)
+
+
 def test_a_called_function_is_gone_through_where_it_is_called() -> None:
     code = code_of((["CALL"], (1,)), (["CALL"], (2,)), (["EXIT"], ()), (["BRA 4"], (4,)), (["RET"], ()))
     calling = [replace(block, callee=3) for block in code.blocks[:2]]
