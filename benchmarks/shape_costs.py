@@ -7,7 +7,8 @@
     python benchmarks/shape_costs.py PLACE … --dtype f32 --shipped  what the costs that are there reach
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
-of one card or of several. `least` of a `[[choose]]` is a sum of constants of its kernels, each so many times:
+of one card or of several; what was timed on some cards only counts on the others with the same share of
+cuBLAS's speed. `least` of a `[[choose]]` is a sum of constants of its kernels, each so many times:
 picoseconds. The numbers are found here, for all tables of a type at once. They start where each table's sum
 is nearest to its times; then one after the other is made larger or smaller while that gains. What counts is
 how far a size's choice would be behind the fastest if each cost were uncertain by some percent, and how far
@@ -17,6 +18,7 @@ held out.
 
 import argparse
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -39,7 +41,7 @@ UNCERTAIN, FACTORS, ROUNDS = 0.03, (2.0, 1.5, 1.2, 1.1, 1.05), 12
 #: What a change must gain, a logarithm of the speed on average over all sizes.
 LEAST_GAIN = 1e-6
 #: What the squares of costs' own errors count beside that: where nothing was timed costs are still times.
-OF_ERRORS = 0.1
+OF_ERRORS = 0.01
 #: In the place of a time that was not measured, over the fastest: no cost may be tempted by it.
 UNMEASURED = math.log(1.5)
 
@@ -72,6 +74,18 @@ def nearest(values: Table, times: Table) -> Table:
     return numbers
 
 
+def completed(cards: Mapping[str, Sequence[Row]]) -> Mapping[str, Sequence[Row]]:
+    """Rows with what another card's of their size have besides, as fast beside cuBLAS as there."""
+    for card, rows in cards.items():
+        others = [row for other in cards if other != card for row in cards[other]]
+        for row in rows:
+            for other in (other for other in others if other.size == row.size):
+                row.rungs = {
+                    name: row.vendor_us / other.over_vendor(name) for name in other.rungs
+                } | row.rungs
+    return cards
+
+
 class Fit:
     """Times of some cards, and what the terms of each kernel's cost are at their sizes."""
 
@@ -89,7 +103,7 @@ class Fit:
         self.shipped = np.array([float(many) for held in terms for many in held.values()])
         columns = [one for those in self.tables.values() for one in those]
         self.rows, self.cards, values, times = [], [], [], []
-        for card, row in ((card, row) for card, found in cards.items() for row in found):
+        for card, row in ((card, row) for card, found in completed(cards).items() for row in found):
             device, problem = (
                 load_card(card),
                 Problem.of(
@@ -195,10 +209,12 @@ def main() -> None:
         print(f"  {fit.rows[place].size}: {100 * math.expm1(lost[place]):.1f} % behind the best kernel")
     if options.write:
         path = KERNEL_ROOT / "gemm" / fit.chooser.file_name
-        text = path.read_text(encoding="utf-8")
-        for old, new in zip(fit.tables, fit.sums(numbers), strict=True):
-            text = text.replace(f'least = "{old}"', f'least = "{new}"')
-        path.write_text(text, encoding="utf-8")
+        tables = re.split(r"(?=^\[\[choose\]\]$)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for (old, those), new in zip(fit.tables.items(), fit.sums(numbers), strict=True):
+            for place, table in enumerate(tables):
+                if f'"{those[0].id}"' in table:  # other types may have the same sum
+                    tables[place] = table.replace(f'least = "{old}"', f'least = "{new}"')
+        path.write_text("".join(tables), encoding="utf-8")
     elif not options.shipped:
         sizes = list(dict.fromkeys(row.size for row in fit.rows))
         order = np.array([sizes.index(row.size) for row in fit.rows])

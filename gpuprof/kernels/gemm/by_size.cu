@@ -12,21 +12,21 @@ bottleneck = "That of the chosen kernel."
 kernel = "wgmma_gathered"
 when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and M * N <= 2000 * sm_count"
 
+# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
 kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_square", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "COST"
-because = "Cycles by the tiles of the last wave too, what they fetch, read and multiply: 0.9 % behind the fastest at 114 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
+least = "930 + 846 * CYCLES + 100000 * WAITS + 1700 * WRITES + 2350000 * SPLIT"
 
 [[choose]]
 kernel = ["wgmma_packed", "mma_async"]
 when = "real_bytes == 2"
 
+# And from docs/data/gemm-sizes-tf32-h200.csv and -h100.csv.
 [[choose]]
 kernel = ["tf32_split", "tf32_64", "tf32_64_beside", "tf32"]
 when = "real_bytes == 4"
-least = "COST"
-because = "As of halves: 0.9 % behind the fastest at 58 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
+least = "1520000 + 543 * CYCLES + 108000 * WAITS + 10 * WRITES"
 
 [[choose]]
 kernel = "tf32_gathered"
@@ -36,97 +36,97 @@ when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
 kernel = "tf32_packed"
 when = "real_bytes == 4"
 
-# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-f64-h200.csv.
+# And from docs/data/gemm-sizes-f64-h200.csv.
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
-least = "2500000 + 761 * CYCLES + 5120 * COPIES + 582 * SUMMED + 64200 * WRITES + 1300000 * JOINS"
+least = "3030000 + 839 * CYCLES + 5880 * COPIES + 490 * SUMMED + 53200 * WRITES + 138000 * JOINS"
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
-least = "2970000 + 371 * CYCLES + 1440 * COPIES + 124000 * SUMMED + 69700 * WRITES + 1570000 * JOINS"
+least = "2970000 + 371 * CYCLES + 1900 * COPIES + 183000 * SUMMED + 76900 * WRITES + 1270000 * JOINS"
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
-least = "8720000 + 213 * CYCLES + 3850 * COPIES + 10 * SUMMED + 16300 * WRITES"
+least = "11700000 + 224 * CYCLES + 4040 * COPIES + 10 * SUMMED + 14300 * WRITES"
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-least = "9430000 + 451 * CYCLES + 1 * COPIES + 343000 * SUMMED + 3 * WRITES"
+least = "10400000 + 451 * CYCLES + 1 * COPIES + 475000 * SUMMED + 2 * WRITES"
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
-least = "26500 + 279 * CYCLES + 5250 * COPIES + 19600 * WRITES"
+least = "106000 + 279 * CYCLES + 4120 * COPIES + 58600 * WRITES"
+
+[[choose]]
+kernel = "reg_8x16_pipelined"
+when = "real_bytes == 4 and arch < 90 and K > 256 and cdiv(M, 44) * cdiv(N, 64) > 2 * sm_count"
+because = "Cards without a copy engine were not timed."
 
 # And from docs/data/gemm-sizes-h200.csv.
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "869000 + 2390 * CYCLES + 2050 * COPIES"
+least = "2220000 + 2640 * CYCLES + 1860 * COPIES"
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "824000 + 914 * CYCLES + 1910 * WRITES + 79300 * WAITS + 2 * STREAMED"
+least = "799000 + 914 * CYCLES + 2700 * WRITES + 116000 * WAITS + 1 * STREAMED"
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "1240000 + 723 * CYCLES + 1780 * COPIES + 349000 * WAITS + 121000 * WRITES"
+least = "1390000 + 723 * CYCLES + 2500 * COPIES + 330000 * WAITS + 163000 * WRITES"
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "1870000 + 805 * CYCLES + 1840 * COPIES + 29400 * WAITS + 60200 * WRITES + 2850 * JOINS"
+least = "2520000 + 845 * CYCLES + 2420 * COPIES + 27000 * WAITS + 66400 * WRITES + 2850 * JOINS"
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "68400 + 739 * CYCLES + 2330 * COPIES + 55600 * WAITS + 53900 * WRITES + 5580000 * JOINS"
+least = "391000 + 1040 * CYCLES + 104 * COPIES + 610 * WAITS + 84700 * WRITES + 4800000 * JOINS"
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "1710000 + 663 * CYCLES + 1620 * COPIES + 80800 * WAITS + 25600 * WRITES + 1210000 * JOINS"
+least = "3760000 + 663 * CYCLES + 1540 * COPIES + 95200 * WAITS + 31200 * WRITES + 86400 * JOINS"
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "4910000 + 1020 * CYCLES + 1 * COPIES + 125000 * WAITS + 1810 * WRITES + 2080000 * JOINS"
+least = "6570000 + 747 * CYCLES + 1060 * COPIES + 366000 * WAITS + 5170 * WRITES + 4150000 * JOINS"
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "6000000 + 660 * CYCLES + 11600 * WRITES"
+least = "8970000 + 629 * CYCLES + 14100 * WRITES"
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "35600000 + 527 * CYCLES + 572 * WRITES"
+least = "56000000 + 460 * CYCLES + 1410 * WRITES"
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "5020000 + 730 * CYCLES + 22200 * WRITES"
+least = "10200000 + 730 * CYCLES + 18500 * WRITES"
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "30700000 + 656 * CYCLES + 91600 * COPIES + 11 * WRITES"
+least = "38600000 + 656 * CYCLES + 73400 * COPIES + 11 * WRITES"
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "4800000 + 647 * CYCLES + 3240 * WRITES"
-
-[[choose]]
-kernel = "reg_8x16_pipelined"
-when = "real_bytes == 4"
-least = "17600000 + 944 * CYCLES"
+least = "76800 + 647 * CYCLES + 5090 * WRITES"
 
 [[choose]]
 kernel = ["reg_8x8", "reg_2x1"]

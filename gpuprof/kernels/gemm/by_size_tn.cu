@@ -9,9 +9,9 @@ idea = "As by_size, of kernels that take A in rows and B in columns."
 change = "No code of its own: for each problem and device one of the shapes below it runs."
 bottleneck = "That of the chosen kernel."
 
+# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-e4m3-h200.csv and -h100.csv.
 [[choose]]
 kernel = ["e4m3_split", "e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3_192_beside", "e4m3", "e4m3_turns"]
 when = "1"
-least = "COST"
-because = "As in by_size: 0.9 % behind the fastest at 86 sizes timed on an NVIDIA H100 80GB HBM3 and an NVIDIA H200."
+least = "603 + 910 * CYCLES + 46600 * WAITS + 6540 * WRITES + 181000 * SPLIT"
 */

@@ -142,7 +142,9 @@ STAGES = "min(8, (1808 - HELD * BM) // (BM + BN))" # tiles in shared memory, of 
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
 FETCHED = "(18 * BM // BESIDE + 9 * BN * BESIDE // SHARING) // 4 * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
-COST = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1) * (max(BM * BN // 32, 2 * BM + BM // 64 * BN + BN, FETCHED) + 60) + (1 if IN_TURN else WAVES) * BM * BN * 3 // 16 + SPLIT * (BM * BN // 8 + 1000)"
+WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"
+CYCLES = "WAITS * max(BM * BN // 32, 2 * BM + BM // 64 * BN + BN, FETCHED)"
+WRITES = "((1 if IN_TURN else WAVES) + SPLIT) * BM * BN // 32"
 
 [parameters]
 BM = 128     # rows of C per block

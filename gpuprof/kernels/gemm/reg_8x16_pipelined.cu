@@ -24,7 +24,6 @@ dynamic_shared_bytes = "2 * BK * (BM + 4 + BN) * real_bytes"
 BM = 128 # rows of C per block
 BN = 256 # columns of C per block
 WIDE = "K % 4 == 0 and N % 4 == 0" # copies of 16 bytes: rows start at multiples of them; else element by element
-CYCLES = "cdiv(cdiv(M, BM) * cdiv(N, BN), sm_count) * K * BM * BN // 128" # of products, for the SM that has most
 
 [parameters]
 BK = 16

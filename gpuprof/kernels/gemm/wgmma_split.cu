@@ -62,7 +62,10 @@ STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226
 TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
 FETCHED = "(4 * BM + 12 * BN // (5 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
-COST = "WAVES * (cdiv(cdiv(K, BK), CLUSTER // SHARING) * (max(BM * BN // 32, (2 * BM + BM // 64 * BN + BN) * 6 // 7, FETCHED) + 50) + BM * BN // 8) + BM * BN // 8 + 1400" # and to add up sums
+WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
+CYCLES = "WAITS * max(BM * BN // 32, (2 * BM + BM // 64 * BN + BN) * 6 // 7, FETCHED)"
+WRITES = "(WAVES + 1) * BM * BN // 32" # and summed up
+SPLIT = 1
 
 [parameters]
 BM = 64        # rows of C per block

@@ -181,7 +181,10 @@ TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
 FETCHED = "(4 * BM // BESIDE + 12 * BN * BESIDE // (5 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache,
 READ = "(2 * BM + BM // 64 * BN + cdiv(BN, 64) * 64) * 6 // 7" # to and from shared memory,
-COST = "WAVES * (cdiv(K, BK) * (max(BM * BN // 32, READ, FETCHED) + 50) + BM * BN // 8)" # and of products; then what is in no case hidden, and C
+WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
+CYCLES = "WAITS * max(BM * BN // 32, READ, FETCHED)" # the most for those of products, of shared memory or of the L2 cache,
+WRITES = "WAVES * BM * BN // 32" # and what is written of C
+SPLIT = 0 # no sums to add up
 HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp
 STAGES = "min(8, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
