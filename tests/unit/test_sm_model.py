@@ -142,13 +142,6 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
     assert ends(8, after=500.0) == pytest.approx(500 + ends(8), abs=1)
 
 
-def test_more_warps_hide_latency() -> None:
-    load = step_of(StepKind.LOAD, sets=0, passes=1, sectors=1)
-    steps = [load, step_of(StepKind.PLAIN, waits=(0,))]
-    alone, many = play(steps, warps=1).ends[0], play(steps, warps=16).ends[0]
-    assert many < 1.2 * alone
-
-
 def test_who_comes_first_to_a_barrier_waits() -> None:
     steps = [step_of(StepKind.PLAIN, stall=9), step_of(StepKind.BARRIER), step_of(StepKind.PLAIN)]
     assert play(steps, warps=2).ends[0] > 9
