@@ -269,10 +269,12 @@ def evaluate_arrays(text: str, values: Mapping[str, Any]) -> Any:
 
 
 def _number(text: str, values: Mapping[str, Any], language: Language) -> int | float:
-    expression = _known(text, values, language)
     try:
-        value: int | float = expression.value(values)
+        value: int | float = _parse(text, language).value(values)
         return value
+    except KeyError:
+        _known(text, values, language)
+        raise
     except ZeroDivisionError as error:
         raise ExpressionError(f"{text!r} divides by zero") from error
 
