@@ -141,26 +141,27 @@ class LaunchRefused(CaseFailure):
     """The arguments or the shape of a launch do not fit the kernel, or what CUDA allows: nothing ran."""
 
 
+@dataclass(eq=False, repr=False)
 class UnsupportedInstruction(CaseSkipped):
     """The kernel needs something that the executor does not model.
 
-    Args:
+    Attributes:
         name: The opcode, function or feature.
         line: Source line of its use; 0 when unknown.
         reached_by: Index (x, y, z) of the thread that came to it, and of that thread's block; None when the
             kernel was not run at all.
     """
 
-    def __init__(self, name: str, line: int, reached_by: tuple[Index, Index] | None = None) -> None:
-        what = f"The executor does not model `{name}` (line {line}), "
-        if reached_by is None:
-            text = f"{what}so this kernel was not run."
-        else:
-            text = f"{what}which thread {reached_by[0]} of block {reached_by[1]} reached."
-        super().__init__(text, fix="Run it on a GPU instead.")
-        self.name = name
-        self.line = line
-        self.reached_by = reached_by
+    name: str
+    line: int
+    reached_by: tuple[Index, Index] | None = None
+
+    def __post_init__(self) -> None:
+        outcome = "so this kernel was not run"
+        if self.reached_by is not None:
+            outcome = f"which thread {self.reached_by[0]} of block {self.reached_by[1]} reached"
+        what = f"The executor does not model `{self.name}` (line {self.line}), {outcome}."
+        super().__init__(what, fix="Run it on a GPU instead.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send it to its parent."""

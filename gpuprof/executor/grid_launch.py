@@ -179,17 +179,16 @@ def launch(
     template = LaunchTemplate(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
-    template.merged_atomics = merged_atomics
     owned = pieces_of(memory.heap)
     if sliced is not None:
         instruction_budget = _NO_BUDGET
         observers = [*observers, sliced.valueless]
-    run = _Run(template, sample, instruction_budget, observers, sliced=sliced, order=order)
+    totals = Totals(program, sample, merged_atomics)
+    run = _Run(template, sample, totals, instruction_budget, observers, sliced, order)
     if order is not None:
         run.interleaved(order)
     else:
         run.to_the_end()
-    totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
@@ -238,19 +237,15 @@ class _Run:
         self,
         template: LaunchTemplate,
         sample: Sample,
+        totals: Totals,
         budget: int,
-        observers: Sequence[Observer] = (),
-        *,
-        sliced: SliceRun | None = None,
-        order: Order | None = None,
+        observers: Sequence[Observer],
+        sliced: SliceRun | None,
+        order: Order | None,
     ) -> None:
-        self.template = template
+        self.template, self.sample, self.totals, self.budget = template, sample, totals, budget
         self.sliced = sliced
-        self.sample = sample
-        self.budget = budget
-        self.totals = Totals(template.program, sample, template.merged_atomics)
-        self.executed = 0
-        self.steps = 0
+        self.executed = self.steps = 0
         self.stored: dict[str, Stored] = {}
         self.remark = ""
         self.printed = Printed()

@@ -4,7 +4,7 @@
 
 import math
 import struct
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -145,7 +145,6 @@ class LaunchTemplate:
         )
         #: Loops whose turns are counted, each with the basic blocks before it.
         self.loops = {number: loop.entries for number, loop in program.listing.loops.items()}
-        self.merged_atomics: Callable[[], Container[int]] = frozenset
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)

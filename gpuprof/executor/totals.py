@@ -142,7 +142,7 @@ class Totals:
     """
 
     def __init__(
-        self, program: Program, sample: Sample, merged_atomics: Callable[[], Container[int]] = frozenset
+        self, program: Program, sample: Sample, merged_atomics: Callable[[], Container[int]]
     ) -> None:
         self.program = program
         self._merged_atomics = merged_atomics

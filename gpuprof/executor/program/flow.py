@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Operand, Reg, Sym, Vec, leaves
 
 T = TypeVar("T")
 
@@ -350,14 +350,11 @@ def _has_second_target(item: Instruction) -> bool:
     return item.opcode[0] == "match" and "all" in item.opcode and len(item.operands) == 4
 
 
-def registers_in(operand: object) -> list[str]:
+def registers_in(operand: Operand) -> list[str]:
     """Return the registers of an operand."""
     if isinstance(operand, Reg):
         return [operand.name]
-    if isinstance(operand, Vec):
-        return [name for item in operand.items for name in registers_in(item)]
-    inner = getattr(operand, "of", None) or getattr(operand, "base", None)
-    return [] if inner is None or isinstance(inner, Imm) else registers_in(inner)
+    return [leaf.name for leaf in leaves(operand) if isinstance(leaf, Reg)]
 
 
 #: Instructions that machine code has no need of.

@@ -8,7 +8,7 @@ A guess: what is loaded from memory may be an address too, and two parameters on
 from collections.abc import Mapping, Sequence
 
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes, registers_in
-from gpuprof.executor.program.ptx import Instruction, Mem, Sym
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Sym
 
 #: A parameter, or a place in it, or a variable, of which an address is held.
 Origin = tuple[str, int]
@@ -36,7 +36,7 @@ def _is_pointer(item: Instruction) -> bool:
     return item.opcode[:2] == ("ld", "param") and item.opcode[-1].endswith("64")
 
 
-def origins_in(operand: object, found: Origins) -> frozenset[Origin]:
+def origins_in(operand: Operand, found: Origins) -> frozenset[Origin]:
     """Return what an operand is an address of."""
     if isinstance(operand, Mem):
         if isinstance(operand.base, Sym):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What PTX text consists of: functions, variables, instructions and their operands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 
@@ -173,17 +173,18 @@ class Module:
     variables: list[Variable] = field(default_factory=list)
 
 
+def leaves(operand: Operand) -> Iterator[Operand]:
+    """Yield what an operand consists of: registers, symbols, literals and special registers."""
+    match operand:
+        case Vec(items):
+            for item in items:
+                yield from leaves(item)
+        case Mem(inner) | Not(inner):
+            yield from leaves(inner)
+        case _:
+            yield operand
+
+
 def symbols_of(operands: Iterable[Operand]) -> set[str]:
     """Return the symbols that operands name."""
-    names: set[str] = set()
-    for operand in operands:
-        match operand:
-            case Sym(name):
-                names.add(name)
-            case Mem(base):
-                names |= symbols_of((base,))
-            case Vec(items):
-                names |= symbols_of(items)
-            case Not(of):
-                names |= symbols_of((of,))
-    return names
+    return {leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Sym)}
