@@ -174,12 +174,6 @@ def test_an_operand_that_is_kept_is_not_read_again() -> None:
     assert [(step.even, step.odd, step.line) for step in made] == [(2, 1, 7), (1, 1, 7), (2, 1, 7)]
 
 
-def test_warps_of_a_scheduler_go_on_alike() -> None:
-    part = [step_of(StepKind.PLAIN, pipe=1, cycles=1)] * 9
-    ends = play([*part, step_of(StepKind.PLAIN, stall=2)] * 20, warps=1, blocks=12, resident=12).ends
-    assert min(ends) > 0.9 * max(ends)
-
-
 def test_dram_answers_later_the_more_it_has_to_do() -> None:
     rates = replace(RATES, loaded=((0.0, 0.0, 60.0), (0.5, 100.0, 80.0), (0.8, 700.0, 110.0)))
     later, varies = zip(*(rates.later(used) for used in (0.0, 0.25, 0.65, 0.9)), strict=True)
