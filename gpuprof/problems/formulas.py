@@ -167,9 +167,12 @@ _ARRAYS = _Grammar(
         **{name: _unary(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt")},
         **{name: _unary(name) for name in ("cbrt", "square", "sin", "cos", "tan", "arcsin", "arccos")},
         **{name: _unary(name) for name in ("arctan", "sinh", "cosh", "tanh", "abs", "sign", "floor", "ceil")},
-        **{name: _unary(name) for name in ("trunc", "rint", "reciprocal", "isnan", "isinf", "isfinite")},
+        **{
+            name: _unary(name)
+            for name in ("trunc", "rint", "reciprocal", "isnan", "isinf", "isfinite", "ravel")
+        },
         **{name: _binary(name) for name in ("maximum", "minimum", "fmax", "fmin", "arctan2", "hypot")},
-        **{name: _binary(name) for name in ("power", "fmod")},
+        **{name: _binary(name) for name in ("power", "fmod", "matmul", "outer")},
         **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "mean", "var", "std")},
         **{name: _reduction(name) for name in ("any", "all", "argmax", "argmin")},
         **{name: _cumulative(name) for name in ("cumsum", "cumprod")},
@@ -179,10 +182,7 @@ _ARRAYS = _Grammar(
         "where": lambda condition, yes, no: np.where(condition, yes, no),
         "clip": lambda array, low, high: np.clip(array, low, high),
         "transpose": lambda array, axes=None: np.transpose(array, axes),
-        "matmul": lambda left, right: np.matmul(left, right),
-        "outer": lambda left, right: np.outer(left, right),
         "flip": lambda array, axis=None: np.flip(array, axis),
-        "ravel": lambda array: np.ravel(array),
         "reshape": lambda array, shape: np.reshape(array, _shape(shape)),
         "broadcast_to": lambda array, shape: np.broadcast_to(array, _shape(shape)),
         "bincount": lambda array, minlength=0, weights=None: np.bincount(
@@ -427,7 +427,11 @@ class _Formula:
         return self._term(node)
 
     def _not_allowed(self, node: ast.expr) -> ExpressionError:
-        return ExpressionError(f"{self._source(node)!r} is not allowed in a formula {self._grammar.takes}")
+        fraction = isinstance(node, ast.Constant) and isinstance(node.value, float)
+        more = "; an argument with a fraction is one of [scalars]" * fraction
+        return ExpressionError(
+            f"{self._source(node)!r} is not allowed in a formula {self._grammar.takes}{more}"
+        )
 
     def _source(self, node: ast.expr) -> str | None:
         return ast.get_source_segment(self.text, node)

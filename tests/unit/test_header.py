@@ -259,6 +259,10 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
             header(launch="dynamic_shared_bytes = 'M / 2'"),
             "'M / 2' is not allowed in a formula of whole numbers: + - * // %, comparisons",
         ),
+        (
+            header(launch="dynamic_shared_bytes = '1.5'"),
+            "max; an argument with a fraction is one of [scalars]",
+        ),
     ],
 )
 def test_wrong_field_names_the_file_and_the_field(source, words):
