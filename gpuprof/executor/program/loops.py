@@ -147,16 +147,19 @@ def _in_each_iteration(
 
 def repeated(blocks: list[BasicBlock]) -> set[int]:
     """Return the basic blocks that a thread may run more than once."""
-    # Each cycle has an edge back in the order of `_ranks`: it lies behind where that goes, before its start.
-    ranks, before = _ranks(blocks), predecessors(blocks)
-    found: set[int] = set()
-    for header, comers in enumerate(before):
-        last = [one for one in comers if len(blocks) > ranks[one] >= ranks[header]]
-        if last:
-            behind = reached([header], lambda number: {*blocks[number].successors} - {EXIT_BLOCK})
-            ahead = reached(last, lambda number: before[number])
-            found |= behind & ahead
-    return found
+    # Sets of blocks as numbers: those that may run after each.
+    after = [0] * len(blocks)
+    changed = True
+    while changed:
+        changed = False
+        for number in reversed(range(len(blocks))):
+            found = 0
+            for one in blocks[number].successors:
+                if one != EXIT_BLOCK:
+                    found |= after[one] | 1 << one
+            if found != after[number]:
+                after[number], changed = found, True
+    return {number for number, reached in enumerate(after) if reached >> number & 1}
 
 
 def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
