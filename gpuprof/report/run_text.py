@@ -347,7 +347,7 @@ def _ending(case: Measurement) -> str:
         return _NOT_RUN.get(case.timing_reason or "", "not applicable")
     if not case.over_limit:
         return case.outcome
-    return f"over the {exceeded_limit(case)}"
+    return f"exceeding the {exceeded_limit(case)}"
 
 
 #: Said below the tables in any case, with each row's reason.
