@@ -243,7 +243,10 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
         )
     name, default = next(iter(kernel.parameters.items()), (BLOCK, 0))
     if name == BLOCK:
-        line, option = f"block = [{list(kernel.launch.block[:2])}, [16, 16]]", "--block 32x8,16x16"
+        x, y = kernel.launch.block[:2]
+        other = (x // 2 or 2, y) if y == 1 else (32, 8) if x == y else (16, 16)
+        line = f"block = [{[x, y]}, {list(other)}]"
+        option = f"--block {x}x{y},{other[0]}x{other[1]}"
     else:
         line = f"{name} = [{default}, {2 * default or 1}]"
         option = f"--values '{name}={default}|{2 * default or 1}'"

@@ -10,6 +10,7 @@ from scale_source import SCALE
 from unit_support import gpuprof
 
 import gpuprof as api
+from gpuprof.commands.new import write_starting_point
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.reading import read_run
 
@@ -147,10 +148,16 @@ def test_python_searches_too(scale, tmp_path):
         (("scale.cu", "--device", "sim:h200,0"), "mixes GPUs with devices that measure no time", "two runs"),
         (("scale.cu", "--device", "sim:h201"), "h201", "h200"),
         (("large.cu",), "large.cu:13", "a block holds at most 1024 threads"),
+        (
+            ("mine.cu",),
+            "mine declares no candidates for its block",
+            "[candidates]\nblock = [[16, 16], [32, 8]]",
+        ),
     ],
 )
 def test_refusals_say_what_to_do(scale, arguments, message, fix):
     (scale.parent / "large.cu").write_text(SCALE, encoding="utf-8")
+    write_starting_point("transpose", scale.parent / "mine.cu", force=False)
     done = tune(*SIM, *arguments, folder=scale.parent, code=2)
     assert message in done.stderr
     assert fix in done.stderr
