@@ -146,11 +146,12 @@ def complaint_about(kind: Any, value: Any) -> str | None:
 def json_schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of one dataclass; each class that it holds is a definition of its own.
 
-    Docstrings give the descriptions: their first paragraph, and of each field its entry in `Args:`.
+    Docstrings give the descriptions, with null for None: their first paragraph, and of each field its entry
+    in `Args:`.
     """
     _, definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     for definition in definitions.values():
-        text = inspect.cleandoc(definition.get("description", ""))
+        text = re.sub(r"\bNone\b", "null", inspect.cleandoc(definition.get("description", "")))
         definition["description"] = " ".join(text.split("\n\n")[0].split())
         properties = definition["properties"]
         for name, words in _ARGUMENT.findall(text):
