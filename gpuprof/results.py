@@ -55,7 +55,7 @@ class Choice:
 
     Args:
         when: Formula of the problem's dimensions and the device's figures.
-        because: One sentence on where the condition's numbers come from; may be empty.
+        because: Why the kernel is there, or where the condition's numbers come from; may be empty.
         least: Formula of the kernel's constants: of neighbours with one condition, the one with least runs.
     """
 

@@ -11,56 +11,67 @@ bottleneck = "That of the chosen kernel."
 [[choose]]
 kernel = "wgmma_gathered"
 when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and M * N <= 2000 * sm_count"
+because = "A small C whose rows the copy engine does not take: threads gather them."
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
 kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_square", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_fit"]
 when = "real_bytes == 2"
 least = "930 + 846 * CYCLES + 100000 * WAITS + 1700 * WRITES + 2350000 * SPLIT"
+because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; beside, below and square clusters share what they fetch."
 
 [[choose]]
 kernel = ["wgmma_packed", "mma_async"]
 when = "real_bytes == 2"
+because = "Rows that the copy engine does not take, of a larger C; mma_async where it is missing."
 
 # And from docs/data/gemm-sizes-tf32-h200.csv and -h100.csv.
 [[choose]]
 kernel = ["tf32_split", "tf32_64", "tf32_64_beside", "tf32"]
 when = "real_bytes == 4"
 least = "1520000 + 543 * CYCLES + 108000 * WAITS + 10 * WRITES"
+because = "As of two bytes: k split where C has few tiles, 64 columns to fill one wave, 128 for many."
 
 [[choose]]
 kernel = "tf32_gathered"
 when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
+because = "A small C whose rows the copy engine does not take: threads gather them."
 
 [[choose]]
 kernel = "tf32_packed"
 when = "real_bytes == 4"
+because = "Rows that the copy engine does not take, of a larger C."
 
 # And from docs/data/gemm-sizes-f64-h200.csv.
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
 least = "3030000 + 839 * CYCLES + 5880 * COPIES + 490 * SUMMED + 53200 * WRITES + 138000 * JOINS"
+because = "Up to about 256: the smallest tiles give every SM one."
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
 least = "2970000 + 371 * CYCLES + 1900 * COPIES + 183000 * SUMMED + 76900 * WRITES + 1270000 * JOINS"
+because = "Around 384: few tiles, a long k shared by warps and blocks."
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
 least = "11700000 + 224 * CYCLES + 4040 * COPIES + 10 * SUMMED + 14300 * WRITES"
+because = "Fewer tiles than SMs: half the rows of dmma_split."
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
 least = "10400000 + 451 * CYCLES + 1 * COPIES + 475000 * SUMMED + 2 * WRITES"
+because = "A few tiles for each SM: blocks share k, so that the last wave is not empty."
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
 least = "106000 + 279 * CYCLES + 4120 * COPIES + 58600 * WRITES"
+because = "Many tiles: the largest reuse most of what they load."
 
 [[choose]]
 kernel = "reg_8x16_pipelined"
@@ -72,61 +83,73 @@ because = "Cards without a copy engine were not timed."
 kernel = "few_rows"
 when = "real_bytes == 4"
 least = "2220000 + 2640 * CYCLES + 1860 * COPIES"
+because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
 least = "799000 + 914 * CYCLES + 2700 * WRITES + 116000 * WAITS + 1 * STREAMED"
+because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
 least = "1390000 + 723 * CYCLES + 2500 * COPIES + 330000 * WAITS + 163000 * WRITES"
+because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
 least = "2520000 + 845 * CYCLES + 2420 * COPIES + 27000 * WAITS + 66400 * WRITES + 2850 * JOINS"
+because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
 least = "391000 + 1040 * CYCLES + 104 * COPIES + 610 * WAITS + 84700 * WRITES + 4800000 * JOINS"
+because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
 least = "3760000 + 663 * CYCLES + 1540 * COPIES + 95200 * WAITS + 31200 * WRITES + 86400 * JOINS"
+because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
 least = "6570000 + 747 * CYCLES + 1060 * COPIES + 366000 * WAITS + 5170 * WRITES + 4150000 * JOINS"
+because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
 least = "8970000 + 629 * CYCLES + 14100 * WRITES"
+because = "Few tiles to an SM: smaller ones, of which less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
 least = "56000000 + 460 * CYCLES + 1410 * WRITES"
+because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
 least = "10200000 + 730 * CYCLES + 18500 * WRITES"
+because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
 least = "38600000 + 656 * CYCLES + 73400 * COPIES + 11 * WRITES"
+because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
 least = "76800 + 647 * CYCLES + 5090 * WRITES"
+because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]
 kernel = ["reg_8x8", "reg_2x1"]
