@@ -69,9 +69,9 @@ def percent(share: float, digits: int = 3) -> str:
     return f"{significant(share, digits, decimals=2)} %"
 
 
-def ratio(factor: float) -> str:
+def ratio(factor: float, digits: int = 3) -> str:
     """A factor, for example a gain: `2.31×`."""
-    return f"{significant(factor)}×"
+    return f"{significant(factor, digits)}×"
 
 
 def brief(value: float) -> str:

@@ -63,7 +63,7 @@ def sweep_content(run: Run, group: Group, *, briefly: bool) -> Iterator[Content]
 def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
     ties, what = tie_sentence(size), f"{kernel} {size.title}".strip()
     answer = f"{what}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"
-    yield Sentence(answer, mark=_TIED, tone="strong")
+    yield Sentence(answer, mark=_TIED if size.rows else Mark("–", "-"), tone="strong")
     if size.tuned:
         yield Sentence(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
     if because := _because(run, size):
@@ -144,11 +144,12 @@ def _because(run: Run, size: TunedSize) -> str:
 def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
     value = row.value_us or best
     point, model = typed(row, several=size.several), row.case.model
+    digits = 2 if size.by == "model" else 3
     return Row(
         (
             Cell("", mark=_mark(row)),
             Cell(f"{point} (the header's)") if row.is_default else Cell(point, code=True),
             Cell(model_interval(model) if model and size.by == "model" else numbers.time_us(value)),
-            Cell(numbers.ratio(best / value), share=best / value),
+            Cell(numbers.ratio(best / value, digits), share=best / value),
         )
     )

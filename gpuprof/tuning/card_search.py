@@ -210,8 +210,11 @@ class SizeSearch:
         by = self._by
         used = sum(1 for case in self.measured.values() if value_of(case, by) is not None)
         count = min(batch, budget - used, _PATIENCE * budget - len(self.measured))
-        own = [point for point in self._defaults if point in self._built]
-        order = dict.fromkeys((*own, *self._ranked())) if count > 0 else ()
+        ranked = self._ranked() if count > 0 else []
+        # Of many kernels' defaults those that are thought to be fastest: others are worth the budget too.
+        tried = sum(1 for point in self._defaults if point in self.measured)
+        own = [point for point in ranked if point in self._defaults and point not in self.measured]
+        order = dict.fromkeys((*own[: max(0, max(1, budget // 2) - tried)], *ranked))
         return [self.case_of(point) for point in order if point not in self.measured][: max(0, count)]
 
     def case_of(self, point: Point) -> Case:
@@ -350,18 +353,27 @@ class CardSearch:
         )
 
     def explore(self, seconds: float | None) -> None:
-        """Measure point after point, each where most is hoped for, and begin none after so many seconds."""
-        until = None if seconds is None else time.monotonic() + seconds
+        """Measure point after point, each where most is hoped for.
+
+        After so many seconds none is begun but the first, for there to be an answer.
+        """
+        until = math.inf if seconds is None else time.monotonic() + seconds
         workers = len(self._cards.transports(self.card))
         batch = FIRST_BATCH if self.timed else max(FIRST_BATCH, workers)
-        while self.card.lost is None and (until is None or time.monotonic() < until):
-            cases = [
-                (size, case)
-                for size in self.sizes
-                for case in size.next_cases(self._plan.budget.points, batch)
-            ]
-            if not cases:
+        waiting: list[tuple[SizeSearch, Case]] = []
+        while self.card.lost is None and (time.monotonic() < until or not self.sizes[-1].measured):
+            if not waiting:
+                waiting = [
+                    (size, case)
+                    for size in self.sizes
+                    for case in size.next_cases(self._plan.budget.points, batch)
+                ]
+                batch = BATCH if self.timed else max(BATCH, workers)
+            if not waiting:
                 return
+            # As few as can be where time may end.
+            most = len(waiting) if seconds is None else workers
+            cases, waiting = waiting[:most], waiting[most:]
 
             def measured(
                 index: int, measurement: Measurement, cases: Sequence[tuple[SizeSearch, Case]] = cases
@@ -371,7 +383,6 @@ class CardSearch:
                 self._measured(measurement)
 
             self._run([case for _, case in cases], measured, self._plan.options.seconds_per_case * _SHORT)
-            batch = BATCH if self.timed else max(BATCH, workers)
 
     def survivors(self) -> list[_Place]:
         """Points near the best, at all sizes."""

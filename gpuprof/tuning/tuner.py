@@ -35,7 +35,7 @@ from gpuprof.measure.side_by_side import Cards
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.space import BuiltPoint, Plan, point_of
+from gpuprof.tuning.space import USUAL_POINTS, BuiltPoint, Plan, point_of
 
 #: The longest that compiling one case may take, and counting it.
 _LONGEST_BUILD_S = 60.0
@@ -45,6 +45,8 @@ _MOST_WORKERS = 32
 #: Cases that a worker takes at a time to count: their machine code is disassembled together, which takes
 #: little longer than that of one.
 _TOGETHER = 8
+#: For each of them the time that must be left, so that none is begun late.
+_PREPARED_S = 4.0
 
 
 class WorkerPool:
@@ -92,7 +94,8 @@ class WorkerPool:
             known = built[index][1] if found.reason else replace(built[index][1], outcome="ok", reason=None)
             on_done(index, with_counts(known, found, self._device))
 
-        together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))
+        most = min(_TOGETHER, len(built) // (2 * self._count), int((until - time.monotonic()) / _PREPARED_S))
+        together = max(1, most)
         return self._each([case for case, _ in built], Count, _LONGEST_COUNT_S, done, until, together)
 
     def _each(
@@ -135,12 +138,13 @@ class WorkerPool:
         return begun
 
 
-#: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.
-COMPILE_SECONDS = 240.0
-#: Points of each size that are counted first, and time after which none of them is begun.
-COUNTED, COUNT_SECONDS = 24, 60.0
-#: Time in which as many of the others are counted as can be.
-COUNT_MORE_SECONDS = 60.0
+#: Points of each size that are counted first.
+COUNTED = 24
+#: The longest that compiling goes on for one kind of device, that counting these points does, and counting as
+#: many of the others as can be: what a usual budget allows, and a larger one too.
+COMPILE_SECONDS, COUNT_SECONDS, COUNT_MORE_SECONDS = 240.0, 60.0, 60.0
+#: The share of the time that is left which each of the three may take.
+_SHARE = 1 / 3
 #: What was asked for that may be otherwise when a search goes on; its kernels stand in the place of points.
 _MAY_CHANGE = ("kernel", "sizes", "block", "reference", "seconds", "rounds", "sim-blocks", "lines", "arrays")
 
@@ -272,7 +276,7 @@ class Tuner:
                     size.built(size.candidates[place], measurement)
                 self._step()
 
-            until = time.monotonic() + COMPILE_SECONDS
+            until = self._until(COMPILE_SECONDS)
             cases = [lead.sizes[number].candidates[place].case for number, place in places]
             done = pool.build(cases, built, until)
             for search in alike:
@@ -309,8 +313,7 @@ class Tuner:
             self._step()
 
         cases = [(one.candidate.case, one.measurement) for _, one in order]
-        left = self._left_s()
-        pool.count(cases, counted, time.monotonic() + (seconds if left is None else min(seconds, left / 2)))
+        pool.count(cases, counted, self._until(seconds))
         for search in alike:
             for size in search.sizes:
                 size.rank()
@@ -330,6 +333,12 @@ class Tuner:
         self._watcher.stage(title, sum(search.left() for search in self._searches))
         seconds = self._left_s()
         self._together(lambda search: search.explore(seconds))
+
+    def _until(self, seconds: float) -> float:
+        """When a stage ends, by the monotonic clock, that may take so long with a usual budget."""
+        left, points = self._left_s(), self._plan.budget.points
+        seconds *= min(1.0, points / USUAL_POINTS)
+        return time.monotonic() + (seconds if left is None else min(seconds, left * _SHARE))
 
     def _left_s(self) -> float | None:
         seconds = self._plan.budget.seconds

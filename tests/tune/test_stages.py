@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every stage of a search on a made-up GPU: what is timed how often, tied, kept and taken up again."""
 
+import math
 import threading
 import time
 from dataclasses import replace
@@ -107,6 +108,8 @@ class MadeUpPool:
     def __init__(self, gpu: MadeUpGpu) -> None:
         self.gpu = gpu
         self.counted = self.compiled = 0
+        #: What each stage was given.
+        self.seconds: list[float] = []
         counts = (one.measurement for one in gpu.land.counted())
         self.counts = dict(zip(gpu.times, counts, strict=True))
 
@@ -121,6 +124,7 @@ class MadeUpPool:
 
     def build(self, cases, on_done, until) -> int:
         self.compiled += len(cases)
+        self.seconds.append(until - time.monotonic())
         for index, case in enumerate(cases):
             known = self.gpu.built.get(point_of_case(case))
             if known is not None:
@@ -135,7 +139,7 @@ class MadeUpPool:
 
     def count(self, built, on_done, until) -> int:
         self.counted += len(built)
-        self.seconds = until - time.monotonic()
+        self.seconds.append(until - time.monotonic())
         for index, (case, _) in enumerate(built):
             on_done(index, self.counts[point_of_case(case)])
         return len(built)
@@ -173,11 +177,20 @@ def searched(wanted: Plan, path=None, *, goes_on=False, **how):
         return tuner.search()
 
 
-@pytest.mark.parametrize(("seconds", "most"), [(None, 60.0), (1000.0, 60.0), (40.0, 20.0)])
-def test_counting_leaves_half_of_the_time_to_what_decides(made_up, seconds, most):
+@pytest.mark.parametrize(
+    ("points", "seconds", "most"), [(20, None, 60.0), (3, None, 9.0), (20, 1000.0, 60.0), (20, 90.0, 30.0)]
+)
+def test_a_budget_bounds_what_prepares_too(made_up, points, seconds, most):
     gpu = made_up()
-    searched(plan(3, seconds=seconds))
-    assert most - 10 < gpu.pool.seconds <= most
+    searched(plan(points, seconds=seconds))
+    compiling, counting = gpu.pool.seconds[:2]
+    assert 0.7 * most < counting <= most
+    assert 0.9 * min(4 * most, (seconds or math.inf) / 3) < compiling <= 4 * most
+
+
+def test_time_that_is_over_leaves_an_answer(made_up):
+    made_up()
+    assert searched(plan(seconds=1e-3)).tuning.sizes[0].evaluated == 1
 
 
 def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
