@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
 
-import io
 import os
 import sys
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import typer
 from gpuprof import __version__, console, signals, timeline
 from gpuprof.commands.command_line import Parameter, command_of, measuring_command, parameter
 from gpuprof.commands.settings import ConfiguredCommand
-from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
+from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, did_you_mean, reason, refused_start
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.options import OUTPUT, Given
 
@@ -74,7 +73,7 @@ app.command("run", cls=ConfiguredCommand)(
     measuring_command(
         _ladder_of,
         "Measure kernels of your own: a folder with an operation.toml, or .cu, .ptx and .cubin files.",
-        paths=_argument(list[Path], "PATH…", "A folder with operation.toml and kernels, or kernel files."),
+        paths=_argument(list[Path], "PATH", "A folder with operation.toml and kernels, or kernel files."),
     )
 )
 
@@ -163,7 +162,7 @@ _add(
     "named",
     _argument(
         list[Path] | None,
-        "BASE NEW…",
+        "BASE NEW",
         "Results files, or folders whose files are rounds of one code; after --against, the kernels: a"
         " folder, .cu files, or an operation of a gpuprof checkout.",
         None,
@@ -183,7 +182,7 @@ _add(
     "what",
     _argument(
         list[str],
-        "KERNEL…",
+        "KERNEL",
         "A .cu file, a folder with operation.toml, or an operation or kernel that comes with gpuprof.",
     ),
 )
@@ -255,9 +254,9 @@ def devices(
         print_devices()
 
 
-#: Click's base of every mistake in a command line; Typer brings its own Click or takes the one installed.
-_CLICK_ERROR: type[Exception] = next(
-    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+#: Every mistake in a command line; Typer brings its own Click or takes the one installed.
+_USAGE_ERROR: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError"
 )
 
 
@@ -281,7 +280,7 @@ def _run() -> int:
         timeline.begin()
         with timeline.span("command"):
             return int(_command()(standalone_mode=False) or ExitCode.OK)
-    except _CLICK_ERROR as error:
+    except _USAGE_ERROR as error:
         return _usage_error(error)
     except GpuprofError as error:
         return console.tell_error(error)
@@ -342,9 +341,16 @@ def _command() -> Any:
     return group
 
 
-def _usage_error(error: Any) -> int:
-    """Say in Click's words what is wrong with the command line, made safe to show."""
-    text = io.StringIO()
-    error.show(file=text)
-    console.tell_lines(text.getvalue().rstrip("\n"))
-    return int(error.exit_code)
+def _usage_error(error: Any) -> ExitCode:
+    """Say what is wrong with the command line as any mistake is said; without arguments, show the help."""
+    context, what = error.ctx, error.format_message()
+    if context is not None and what == context.get_help():
+        console.tell_lines(what)
+        return ExitCode.BAD_INPUT
+    fix = f"`{context.command_path} --help` shows what there is." if context is not None else ""
+    if getattr(error, "possibilities", None):
+        options = (name for one in context.command.get_params(context) for name in one.opts)
+        what, fix = error.message, did_you_mean(error.option_name, options, fix)
+    if what.endswith("?"):  # an answer already
+        return console.tell_error(InputError(what))
+    return console.tell_error(InputError(f"{what.removesuffix('.')}.", fix=fix))

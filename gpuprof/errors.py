@@ -171,10 +171,13 @@ PATH_ERRORS = (OSError, ValueError, RuntimeError)
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: int = 3) -> str:
-    """A question that names what is spelled most like a word; another sentence where nothing is near."""
+    """A question that names what is spelled most like a word, or holds it; else another sentence."""
     spellings = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), spellings, n=most, cutoff=0.6)
-    return f"Did you mean {' or '.join(spellings[name] for name in near)}?" if near else otherwise
+    near = near or [name for name in spellings if word and word.lower() in name][:most]
+    *others, last = [spellings[name] for name in near] or [""]
+    named = f"{', '.join(others)} or {last}" if others else last
+    return f"Did you mean {named}?" if last else otherwise
 
 
 def nearest_file(path: Path) -> str:

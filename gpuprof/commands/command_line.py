@@ -45,15 +45,18 @@ def parameter(name: str, command: str = "profile", **changes: Any) -> Any:
 
 def _info(row: Option) -> Any:
     names = [f"{row.long}/--no-{row.long.removeprefix('--')}" if row.either else row.long, row.short]
-    least, most = row.within or (None, None)
     return typer.Option(
         *filter(None, names),
         metavar=row.metavar,
-        min=least,
-        max=most,
         help=row.help,
         rich_help_panel=row.group,
     )
+
+
+def _shown(row: Option) -> Any:
+    """A default as the help shows it: `60` seconds, not `60.0`."""
+    whole = isinstance(row.default, float) and row.default.is_integer()
+    return int(row.default) if whole else row.default
 
 
 def command_of(
@@ -70,7 +73,7 @@ def command_of(
     result is the status. `changes` says what of the table's options is otherwise here.
     """
     rows = {name: replace(row, **(changes or {}).get(name, {})) for name, row in options_of(command).items()}
-    shared = {name: (Annotated[row.typed or row.kind, _info(row)], row.default) for name, row in rows.items()}
+    shared = {name: (Annotated[row.typed or row.kind, _info(row)], _shown(row)) for name, row in rows.items()}
     parameters = {
         "context": (typer.Context, inspect.Parameter.empty),
         **(first or {}),
@@ -84,7 +87,7 @@ def command_of(
 
         given = Given(
             SelectOptions(**held(SelectOptions)),
-            run_options(command, held(RunOptions)),
+            run_options(command, held(RunOptions), typed=True),
             GateOptions(**held(GateOptions)),
             OutputOptions(**held(OutputOptions)),
             CounterOptions(**held(CounterOptions)),

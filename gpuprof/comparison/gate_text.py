@@ -15,13 +15,12 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import isfinite
 from typing import NamedTuple
 
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.bounds.parts import PARTS
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, did_you_mean
 from gpuprof.text import format_extent
 
 #: Longest gate, and most brackets and nots within each other: a person wrote it.
@@ -264,9 +263,7 @@ class _Parser:
         if "__" in name:  # a metric by Nsight Compute's own name
             return counter_figure(name)
         known = [*ALIASES, *IDENTITY, *(key for key in FIGURES if key not in _UNFIT), *WORDS]
-        near = get_close_matches(name, known, n=3, cutoff=0.6)
-        near = near or [key for key in known if name.lower() in key][:3]
-        fix = f"Did you mean {' or '.join(near)}?" if near else "docs/compare.md lists the names."
+        fix = did_you_mean(name, known, "docs/compare.md lists the names.")
         raise self._error(token, f"there is no figure {name!r}.", fix)
 
     def _parts(self, figure: Figure, value: str, at: _Token) -> tuple[str, ...]:
@@ -284,8 +281,7 @@ class _Parser:
         )
         if not found:
             shorts = [part.short for part in PARTS.values()]
-            near = get_close_matches(wanted, [short.lower() for short in shorts], n=2)
-            fix = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(shorts)}."
+            fix = did_you_mean(wanted, shorts, f"There are {', '.join(shorts)}.", most=2)
             raise self._error(at, f"no part of a device is called {wanted!r}.", fix)
         return found
 

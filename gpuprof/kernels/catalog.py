@@ -5,11 +5,10 @@
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, nearest_file, reason
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
 from gpuprof.files import read_input
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
@@ -41,9 +40,8 @@ class Ladder:
         names = {alias.lower(): kernel for kernel in self.kernels for alias in (kernel.id, *kernel.aliases)}
         if name.lower() in names:
             return names[name.lower()]
-        near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else self._listed
-        raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=hint)
+        fix = did_you_mean(name, names, self._listed)
+        raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=fix)
 
     @property
     def rungs(self) -> tuple[Kernel, ...]:

@@ -103,7 +103,7 @@ def test_terminal_without_the_characters_is_no_error(tmp_path):
 
 @each(
     mistake=[
-        (["transpose", "-k", "copyrwo"], "Did you mean copyrow or copy_row or copycol?"),
+        (["transpose", "-k", "copyrwo"], "Did you mean copyrow, copy_row or copycol?"),
         (["gemm", "-k", "qqqqqqq"], "See `gpuprof list gemm`."),
         (["gemm", "--sizes", "12x"], "--sizes '12x' is not a size.\n  Write 4096 or MxNxK, as numbers."),
         (["gemm", "--dtype", "f8"], "Choose one of f32, f64, f16, bf16, tf32, e4m3."),
@@ -150,9 +150,9 @@ def test_mistake_gets_its_sentence_and_leaves_nothing_behind(tmp_path, mistake):
 
 @each(
     mistake=[
-        (["gemm", "--bogus"], "No such option: --bogus"),
-        (["gemm", "--sizess", "64"], "--sizes"),
-        (["nothing"], "No such command 'nothing'"),
+        (["gemm", "--bogus"], "gpuprof: No such option: --bogus."),
+        (["gemm", "--sizess", "64"], "gpuprof: No such option: --sizess.\n  Did you mean --sizes"),
+        (["nothing"], "gpuprof: No such command 'nothing'.\n  `"),
         (["gemm", "--seed", "x"], "--seed"),
         (["gemm", "--seed", "-1"], "--seed"),
         *((["gemm", *NONE, "--timeout", text], "--timeout") for text in ("0", "nan", "inf", "1e10", "1e12")),
