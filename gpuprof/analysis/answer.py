@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.actions import Action
+from gpuprof.analysis.action_facts import Action
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.models import model_interval, modelled_text, too_near

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis import counts
-from gpuprof.analysis.actions import Action, actions_of
+from gpuprof.analysis.action_facts import Action
+from gpuprof.analysis.actions import actions_of
 from gpuprof.analysis.changes import FigureChange, changes
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups, kernel_record, name_of

@@ -5,7 +5,7 @@
 from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.actions import Action
+from gpuprof.analysis.action_facts import Action
 from gpuprof.analysis.figures import FIGURES, Figure, Subject
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, verdict

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bounded, run
 
-from gpuprof.analysis.actions import Action, actions_of
+from gpuprof.analysis.action_facts import Action
+from gpuprof.analysis.actions import actions_of
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import is_reference, status_of

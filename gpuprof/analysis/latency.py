@@ -1,0 +1,330 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What to do in the source where no part of the GPU is busy: launches, empty SMs, and what warps wait for.
+
+How much must be under way on an SM to keep a part busy is told by Little's law.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil, prod
+from typing import NamedTuple
+
+from gpuprof.analysis import counts, numbers
+from gpuprof.analysis.action_facts import WIDEST, Action, CaseFacts
+from gpuprof.analysis.limiter import launch_overhead
+from gpuprof.analysis.status import blocks_of, waves
+from gpuprof.analysis.why import stalls, wasted_sectors
+from gpuprof.bounds.parts import DRAM, L2, LAUNCH, PARTS, WARP_LANES
+from gpuprof.devices.device import Device
+from gpuprof.devices.measured import latencies
+from gpuprof.devices.occupancy import occupancy_limits
+from gpuprof.devices.rates import sm_rates
+from gpuprof.results import Measurement
+
+#: A grid whose last wave is emptier than this leaves SMs idle at its end.
+_FULL_WAVES = 0.9
+_STALLED_PCT = 20.0
+_MANY_ATOMICS = 0.3
+_MOSTLY_LAUNCH_PCT = 40.0
+#: Barriers that each warp waits at.
+_MANY_BARRIERS = 4
+
+
+def launch_less(facts: CaseFacts) -> Iterator[Action]:
+    """Fewer launches, where they are what takes time."""
+    overhead = launch_overhead(facts.run, facts.case)
+    floor = facts.floor if facts.floor and facts.floor.key == LAUNCH.key else None
+    do = "launch less often: batch or fuse, or do more in a launch"
+    if overhead is not None and overhead.of_us > overhead.launch_us:
+        rest = overhead.of_us - overhead.launch_us
+        yield Action(do, overhead.text, rest, "without it", overhead.of_us / rest)
+    elif overhead is not None:
+        yield Action(do, overhead.text)
+    elif floor is not None:
+        yield Action(do, f"the launch alone takes {numbers.time_us(floor.bound.least_us)}")
+
+
+def launch_first(facts: CaseFacts) -> Iterator[Action]:
+    """The launch before all else where it is nearly half of the time."""
+    overhead = launch_overhead(facts.run, facts.case)
+    if overhead is not None and overhead.share_pct >= _MOSTLY_LAUNCH_PCT:
+        yield from launch_less(facts)
+
+
+def more_of_the_grid(facts: CaseFacts) -> Iterator[Action]:
+    """More blocks, where there are fewer than SMs."""
+    blocks, sm_count = blocks_of(facts.case), facts.device.sm_count
+    if blocks is None or blocks >= sm_count:
+        return
+    why = f"{numbers.plural(blocks, 'block')} for {sm_count} SMs"
+    how = "smaller tiles, split-K" if facts.work[1] == "FMA" else "smaller tiles, fewer threads"
+    do = f"launch more, smaller blocks ({how})"
+    if facts.limits is None or facts.now_us is None:
+        yield Action(do, why)
+        return
+    spread = {floor: floor.bound.even_us or floor.bound.least_us for floor in facts.limits.floors}
+    most = max(spread, key=spread.__getitem__)
+    lowers = facts.limits.measured_us is None and facts.limits.modelled_us is not None
+    yield Action(do, why, spread[most], most.short, facts.now_us / spread[most], lowers)
+
+
+def fill_waves(facts: CaseFacts) -> Iterator[Action]:
+    """A last wave of blocks that does not fill the device."""
+    filled = waves(facts.run, facts.case)
+    if filled is None or filled <= 1 or filled / ceil(filled) >= _FULL_WAVES or facts.now_us is None:
+        return
+    us = facts.now_us * filled / ceil(filled)
+    why = f"{numbers.significant(filled)} waves of blocks: the last leaves SMs idle"
+    do = "choose tiles that fill whole waves, or a persistent grid (stream-K)"
+    yield Action(do, why, us, "all waves full", ceil(filled) / filled)
+
+
+def keep_registers(facts: CaseFacts) -> Iterator[Action]:
+    """Registers that go through local memory."""
+    held = facts.case.resources
+    if held is not None and held.spill_bytes:
+        do = "keep registers from spilling (smaller register tiles, fewer variables alive, a higher limit)"
+        why = f"{numbers.size(held.spill_bytes)} a thread go through local memory"
+        yield facts.to_the_bound(do, why)
+
+
+def coalesce(facts: CaseFacts) -> Iterator[Action]:
+    """Sectors that are fetched or written for few of their bytes."""
+    for text in wasted_sectors(facts.case):
+        yield facts.to_the_bound(
+            "coalesce global accesses (neighbouring lanes, neighbouring addresses)", text
+        )
+
+
+def _combine_atomics(facts: CaseFacts) -> Iterator[Action]:
+    rate = facts.device.measured_rates.get("atomics_together_gops")
+    done = facts.count("global_atomic_requests") * WARP_LANES
+    if not rate or not facts.now_us or done / rate / 1e3 < _MANY_ATOMICS * facts.now_us:
+        return
+    why = (
+        f"{numbers.count(done)} atomics take {numbers.time_us(done / rate / 1e3)} where they meet in one word"
+    )
+    yield facts.to_the_bound("combine within a warp or block before each atomic", why)
+
+
+#: What warps wait for that stall for this reason longest, and what helps against it.
+_AGAINST_STALL = {
+    "long_scoreboard": (
+        "global memory",
+        "load earlier, and more at once (prefetch the next tile while this one is used)",
+    ),
+    "short_scoreboard": (
+        "shared memory",
+        "go to shared memory less often (wider accesses, larger register tiles)",
+    ),
+    "barrier": (
+        "barriers",
+        "wait less at barriers (double-buffer, more work for each barrier, more blocks an SM)",
+    ),
+    "mio_throttle": (
+        "the shared-memory queue",
+        "issue fewer shared-memory instructions (16-byte accesses, larger register tiles)",
+    ),
+    "lg_throttle": (
+        "the global-memory queue",
+        "issue fewer global-memory instructions (16-byte accesses)",
+    ),
+    "wait": (
+        "fixed latencies",
+        "put independent instructions between dependent ones (unroll, more accumulators)",
+    ),
+    "no_instruction": ("instruction fetches", "keep the loop in the instruction cache (unroll less)"),
+    "branch_resolving": ("branch resolving", "unroll the inner loop"),
+    "drain": ("stores before exit", "end with fewer, wider stores"),
+    "membar": ("membar", "use fewer memory fences"),
+    "imc_miss": ("imc miss", "read constants in order, or keep them in registers"),
+}
+
+
+def against_stalls(facts: CaseFacts) -> Iterator[Action]:
+    """What Nsight Compute saw warps wait for."""
+    for name, share in stalls(facts.case):
+        if share < _STALLED_PCT:
+            return
+        if known := _AGAINST_STALL.get(name.removeprefix("stall_")):
+            cause, do = known
+            yield facts.to_the_bound(do, f"warps stall {numbers.percent(share)} of their cycles on {cause}")
+            return
+
+
+class _NeededInFlight(NamedTuple):
+    """What must be under way on each SM at any time to keep one part of the GPU busy, by Little's law."""
+
+    label: str
+    unit: str
+    needed: float
+
+
+def _flight(case: Measurement, device: Device, part: str) -> _NeededInFlight | None:
+    """What must be in flight to keep a part busy with a case's work; None without a rate or latency.
+
+    That is its highest rate per cycle and SM, times the cycles from the start of a piece of work until its
+    result can be used.
+    """
+    cycles = _cycles(case, device, part)
+    if cycles is None or part not in PARTS:
+        return None
+    label, unit = PARTS[part].label, PARTS[part].unit
+    rates = {name: rate.per_cycle for name, rate in sm_rates(device).items()}
+    if part == DRAM.key:
+        if not device.peak_bandwidth_gbps or not device.sm_clock_mhz:
+            return None
+        rate = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count
+        return _NeededInFlight(label, unit, rate * cycles)
+    rate_of = "l2_bytes" if part == L2.key else part
+    return _NeededInFlight(label, unit, rates[rate_of] * cycles) if rate_of in rates else None
+
+
+def _cycles(case: Measurement, device: Device, part: str) -> float | None:
+    """Latency of a part's work, on average."""
+    known = latencies(device)
+    if part != "l1":
+        return known.get(f"{part}_latency_cycles") if part in ("fma", "l2", "dram") else None
+    shared, cached = known.get("shared_latency_cycles"), known.get("l1_latency_cycles")
+    if shared is None or cached is None:
+        return None
+    passes = counts.value(case, "l1_passes")
+    here = counts.known(case, *counts.SHARED_PASSES)
+    if not passes or here >= passes:
+        return shared
+    return (here * shared + (passes - here) * cached) / passes
+
+
+class _Residency(NamedTuple):
+    """How many warps the busiest SM holds at a time, and why no more."""
+
+    warps: float
+    because: str
+
+
+def _resident(case: Measurement, device: Device) -> _Residency | None:
+    """The warps of a case on an SM; None where its occupancy is not known."""
+    held = case.occupancy
+    if held is None:
+        return None
+    blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
+    if blocks is None:
+        return _Residency(warps, held.limiter)
+    launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
+    return (
+        _Residency(launched, "no more are launched") if launched < warps else _Residency(warps, held.limiter)
+    )
+
+
+def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
+    """More independent work on its way, where what is resident cannot keep the busiest part busy."""
+    if facts.limits is None:
+        return
+    held = _resident(facts.case, facts.device)
+    busiest = next((floor.key for floor in facts.limits.floors if floor.key != LAUNCH.key), "")
+    part = facts.limiter.key if facts.limiter and facts.limiter.key in PARTS else busiest
+    needs = _flight(facts.case, facts.device, part)
+    if needs is None or held is None or not held.warps:
+        return
+    each = needs.needed / held.warps
+    warps = f"{numbers.brief(held.warps)} warps are resident ({held.because})"
+    if needs.unit != "bytes":
+        if each > 1:
+            do = f"keep {ceil(each)} {needs.unit} of each warp in flight (unroll, more accumulators)"
+            needed = f"{numbers.significant(needs.needed)} {needs.unit}"
+            yield facts.to_the_bound(do, f"{needs.label} needs {needed} in flight on each SM, {warps}")
+        return
+    why = f"{needs.label} needs {numbers.size(round(needs.needed))} in flight on each SM, {warps}"
+    loads, useful = facts.count("global_load_requests"), facts.count("global_load_useful_bytes")
+    if not loads or not useful:
+        yield facts.to_the_bound("have more copies in flight (more stages, larger tiles)", why)
+        return
+    brought = useful / loads
+    several = max(2, ceil(each / brought))
+    wide = ", 16 bytes each" if brought < WIDEST / 2 else ""
+    do = f"keep {several} loads of each thread in flight{wide} (unroll or prefetch: load first, use later)"
+    yield facts.to_the_bound(do, f"{why}, and a load of a warp brings {numbers.size(round(brought))}")
+
+
+def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
+    """What of a block's registers or shared memory must go so that one more fits on an SM."""
+    held, occupancy, threads = facts.case.resources, facts.case.occupancy, prod(facts.case.block)
+    if held is None or occupancy is None or occupancy.theoretical_pct >= 50 or not occupancy.blocks_per_sm:
+        return
+    if facts.count("bulk_load_bytes"):  # the copy engine fetches ahead, however few warps are resident
+        return
+    wanted = occupancy.blocks_per_sm + 1
+
+    def blocks(registers: int, shared: int) -> Mapping[str, int | None]:
+        limits = occupancy_limits(
+            facts.device,
+            threads_per_block=threads,
+            registers_per_thread=registers,
+            shared_bytes_per_block=shared,
+        )
+        return {limit.name: limit.blocks for limit in limits}
+
+    now = blocks(held.registers_per_thread, held.shared_bytes)
+    if min(now["threads"] or 0, now["blocks"] or 0) < wanted:
+        return
+    asks = []
+    if (now["registers"] or wanted) < wanted:
+        fits = next(
+            (
+                count
+                for count in range(held.registers_per_thread, 15, -1)
+                if (blocks(count, 0)["registers"] or wanted) >= wanted
+            ),
+            None,
+        )
+        if fits is None:
+            return
+        asks.append(f"{fits} registers a thread, not {held.registers_per_thread}")
+    if (now["shared memory"] or wanted) < wanted:
+        spare = facts.device.reserved_shared_bytes_per_block
+        fits = facts.device.shared_bytes_per_sm // wanted - spare
+        asks.append(
+            f"{numbers.size(fits // 1024 * 1024)} of shared memory, not {numbers.size(held.shared_bytes)}"
+        )
+    if not asks:
+        return
+    do = f"let {wanted} blocks reside on an SM: at most {' and '.join(asks)}"
+    why = (
+        f"{numbers.percent(occupancy.theoretical_pct)} occupancy hides little, limited by {occupancy.limiter}"
+    )
+    yield facts.to_the_bound(do, why)
+
+
+def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
+    """Enough warps, and none of the above: each waits for steps of its own, one after the other."""
+    held, warps = _resident(facts.case, facts.device), _warps(facts.case)
+    loads = facts.count("global_load_requests", "async_copy_requests") / warps if warps else 0.0
+    barriers = facts.count("barriers") / warps if warps else 0.0
+    if barriers >= _MANY_BARRIERS:
+        do = "wait less at barriers (shuffles within a warp, double-buffer, more work for each barrier)"
+    else:
+        do = "overlap dependent steps (several elements of a thread at once, next loads before this use)"
+    with_warps = f"{numbers.brief(held.warps)} warps are resident on an SM; " if held else ""
+    if facts.count("bulk_load_bytes"):
+        do = "overlap the work of several tiles (more stages, producer warps, persistent blocks)"
+        yield facts.to_the_bound(do, f"{with_warps}the copy engine fetches ahead of them")
+        return
+    what = f"{numbers.plural(loads, 'global load')} and {numbers.plural(barriers, 'barrier')}"
+    yield facts.to_the_bound(do, f"{with_warps}each goes through {what} in turn")
+
+
+def _warps(case: Measurement) -> int:
+    return (blocks_of(case) or 0) * ceil(prod(case.block) / WARP_LANES)
+
+
+#: What helps against latency, in the order in which it tells.
+LATENCY = (
+    launch_less,
+    keep_registers,
+    _combine_atomics,
+    coalesce,
+    against_stalls,
+    keep_in_flight,
+    let_more_reside,
+    overlap_steps,
+)
