@@ -81,7 +81,7 @@ def executor(
     device = replace(known, sm_count=sms or known.sm_count)
     backend = SimBackend(device, RunOptions(seed=seed, sim_blocks=blocks), models=linked)
     if not linked:
-        backend._links = _Unread()
+        backend.decoded = replace(backend.decoded, links=_Unread())
     return backend, Compiler(backend.compile_arch)
 
 

@@ -11,8 +11,7 @@ from problem_support import Gemm, Transpose, find_kernel
 from typer.testing import CliRunner
 
 import gpuprof
-from gpuprof.backends.sim import executed as module
-from gpuprof.backends.sim import executed as programs
+from gpuprof.backends.sim import decoded as programs
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.device_memory import device_memory
 from gpuprof.cli import app
@@ -41,8 +40,8 @@ def test_card_compiles_for_itself_and_executes_what_is_known(monkeypatch, card, 
         targets.append(re.search(r"\.target (\w+)", ptx)[1])
         return load_program(ptx, entry, **options)
 
-    load_program = module.load_program
-    monkeypatch.setattr(module, "load_program", load)
+    load_program = programs.load_program
+    monkeypatch.setattr(programs, "load_program", load)
     backend = SimBackend(load_card(card), models=False)
     assert backend.compile_arch == compiled
     assert backend.environment == {"executed_ptx": executed}

@@ -11,6 +11,7 @@ from threading import Lock, Thread
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim.decoded import DecodedKernels
 from gpuprof.backends.sim.device_memory import (
     check_room,
     device_memory,
@@ -22,17 +23,14 @@ from gpuprof.backends.sim.executed import (
     BlocksBuildOnEachOther,
     ExecutedCase,
     OtherOrders,
-    Programs,
     SampleFallsShort,
     check_coverage,
     check_verdict,
     findings_of,
     mistaken_shares,
-    stands_elsewhere,
 )
-from gpuprof.backends.sim.instructions import Links
 from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launches, unchecked
-from gpuprof.backends.sim.located import FOLLOWED, explain_fault
+from gpuprof.backends.sim.located import FOLLOWED, failure_of
 from gpuprof.backends.sim.modelling import executed_case
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sampled import WAIT, are_dear, sample_of
@@ -46,6 +44,7 @@ from gpuprof.backends.sim.waiting import (
     at_smaller_size,
     by_work,
     cards_like,
+    may_wait,
     never_written,
     smaller_case,
     stands_for_grid,
@@ -53,7 +52,7 @@ from gpuprof.backends.sim.waiting import (
 )
 from gpuprof.backends.sim.watching import watching
 from gpuprof.backends.verification import Proof, prove
-from gpuprof.devices.device import Device, parse_arch
+from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
@@ -64,7 +63,6 @@ from gpuprof.executor import (
     LaunchResult,
     Observer,
     Order,
-    Program,
     Sample,
     SliceRun,
     TooMuchWork,
@@ -80,11 +78,7 @@ from gpuprof.options import USUAL, RunOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Array
 from gpuprof.results import BackendName, Verification
-from gpuprof.toolchain.nvrtc import architecture_of
 
-#: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
-#: nothing to what is counted.
-_NEWEST_PTX = "sm_90"
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
 #: And one whose blocks depend on each other, or that only its counts are wanted of: seconds.
@@ -115,18 +109,24 @@ class SimBackend(Backend):
     #: found, or why nothing was. None where nobody helps.
     verify_beside: Callable[[], AbstractContextManager[Callable[[], Findings | str | None]]] | None = None
 
-    def __init__(self, device: Device, options: RunOptions = USUAL, *, models: bool = True) -> None:
+    def __init__(
+        self,
+        device: Device,
+        options: RunOptions = USUAL,
+        *,
+        models: bool = True,
+        decoded: DecodedKernels | None = None,
+    ) -> None:
         self.device = device
         self._options, self._models = options, models
         self._references: References | None = None
         self._making = Lock()
-        self._decoded = Programs()
-        self._links = Links()
+        self.decoded = decoded or DecodedKernels(device)
         self._found: Kept[Findings] = Kept(_KEPT_FINDINGS)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        return {"executed_ptx": self._ptx_arch}
+        return {"executed_ptx": self.decoded.arch}
 
     @property
     def memory_budget_bytes(self) -> int:
@@ -141,7 +141,7 @@ class SimBackend(Backend):
     def expect(self, compiled: Functions) -> None:
         """Let the machine code be disassembled together with what is needed first."""
         for function in compiled.values():
-            self._links.expect(function.cubin)
+            self.decoded.links.expect(function.cubin)
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         raise CaseSkipped(f"The executor counts kernels; a library has none to count: {name} needs a GPU.")
@@ -206,7 +206,7 @@ class SimBackend(Backend):
         likely = any("mma" in function.ptx for function in compiled.values())
 
         def sums() -> Iterator[frozenset[str]]:
-            for program in self._begun(case, compiled, with_slice=likely).values():
+            for program in self.decoded.begun(case, compiled, with_slice=likely).values():
                 yield program.sums
 
         return are_dear(case.problem.flops * share, sums())
@@ -258,7 +258,7 @@ class SimBackend(Backend):
                 continue
             seen.append(smaller)
             if (smaller.entries, smaller.defines) != (case.entries, case.defines):
-                compiled = compile_kernel(smaller, self._ptx_arch)
+                compiled = compile_kernel(smaller, self.decoded.arch)
             try:
                 # One card is enough to see whether a second launch is as right as the first.
                 whole = [None] * len(smaller.launches)
@@ -276,10 +276,10 @@ class SimBackend(Backend):
     def _whole_grids(self) -> list["SimBackend"]:
         """What runs smaller sizes whole; it shares what is decoded."""
         whole = replace(self._options, sim_blocks=0)
-        backends = [SimBackend(card, whole, models=False) for card in cards_like(self.device)]
-        for backend in backends:
-            backend._decoded, backend._links = self._decoded, self._links
-        return backends
+        return [
+            SimBackend(card, whole, models=False, decoded=replace(self.decoded, device=card))
+            for card in cards_like(self.device)
+        ]
 
     def _count_slices(
         self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None]
@@ -291,10 +291,10 @@ class SimBackend(Backend):
                 or the samples do not stand for the grids.
         """
         bound = bound_launches(self.device, case, compiled)
-        programs = self._begun(case, compiled, with_slice=True)
+        programs = self.decoded.begun(case, compiled, with_slice=True)
         if any(program.deciding is None for program in programs.values()):
             raise NotConclusive
-        links = [partial(self._links.of, compiled[one.entry], programs[one.entry]) for one in case.launches]
+        links = self.decoded.find_links(case, compiled, programs)
         check_room(case, programs.values())
         memory, buffers = device_memory(case, self.references_of(case.problem).inputs, None)
         watch, observers = watching(self.device, case, compiled)
@@ -309,7 +309,7 @@ class SimBackend(Backend):
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
         except KernelFault as fault:
-            raise self._failure(fault, case, memory) from fault
+            raise failure_of(fault, case, memory) from fault
         if any(samples) and not stands_for_grid(case.problem, buffers, result := combined(results)):
             share = result.sampled_blocks / result.total_blocks
             dear = _MOST_SLICE_STEPS - sliced.left > _QUICK_SLICE_STEPS * share
@@ -411,13 +411,13 @@ class SimBackend(Backend):
     ) -> "ExecutedCase":
         problem = case.problem
         bound = bound_launches(self.device, case, compiled)
-        programs = self._begun(case, compiled, follow_undefined=follow_undefined)
+        programs = self.decoded.begun(case, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
-            programs = self.programs(case, compiled, follow_undefined=True)
+            programs = self.decoded.programs(case, compiled, follow_undefined=True)
         inputs = self.references_of(problem).inputs
         check_room(case, programs.values())
         memory, buffers = device_memory(case, inputs, unread)
-        links = [partial(self._links.of, compiled[one.entry], programs[one.entry]) for one in case.launches]
+        links = self.decoded.find_links(case, compiled, programs)
         watch, observers = watching(self.device, case, compiled)
 
         def launch_all(
@@ -429,7 +429,7 @@ class SimBackend(Backend):
             given = self.device, case, programs, bound, links, samples, memory, buffers
             return run_launches(*given, order=order, observers=observers)
 
-        explain = partial(self._failure, case=case, memory=memory)
+        explain = partial(failure_of, case=case, memory=memory)
 
         def again(content: Mapping[str, Array]) -> None:
             renew(problem, content, buffers)
@@ -455,7 +455,7 @@ class SimBackend(Backend):
             if fault.kind in FOLLOWED and not follow_undefined:
                 raise
             sampled = any(sample is not None for sample in samples)
-            if sampled and fault.kind is FaultKind.ENDLESS and any(map(_polls, programs.values())):
+            if sampled and fault.kind is FaultKind.ENDLESS and may_wait(programs.values()):
                 raise BlocksBuildOnEachOther(WAIT) from None
             meets = fault.other_block not in (None, fault.block)
             if sampled and meets and any(program.means.fences for program in programs.values()):
@@ -477,52 +477,6 @@ class SimBackend(Backend):
             others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
         )
 
-    @staticmethod
-    def _failure(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -> ExplainedFailure:
-        elsewhere = stands_elsewhere(case)
-        explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
-        return ExplainedFailure(fault.what, explanation)
-
-    def _begun(self, case: ConfiguredCase, compiled: Functions, **how: bool) -> dict[str, Program]:
-        """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""
-        if self._is_executed(case, compiled):
-            self._links.begin(compiled.values())
-        with timeline.span("decode", case.kernel.id):
-            return self.programs(case, compiled, **how)
-
-    def programs(
-        self,
-        case: ConfiguredCase,
-        compiled: Functions,
-        *,
-        follow_undefined: bool = False,
-        with_slice: bool = False,
-    ) -> dict[str, Program]:
-        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
-        return {
-            entry: replace(
-                self._decoded.load(
-                    function.ptx,
-                    function.entry,
-                    follow_undefined=follow_undefined,
-                    with_slice=with_slice,
-                ),
-                kernel=entry,
-            )
-            for entry, function in self._executed(case, compiled).items()
-        }
-
-    @property
-    def _ptx_arch(self) -> str:
-        return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
-
-    def _executed(self, case: ConfiguredCase, compiled: Functions) -> Functions:
-        """What of the compiled functions is executed: those of an architecture that the executor knows."""
-        return compiled if self._is_executed(case, compiled) else compile_kernel(case, self._ptx_arch)
-
-    def _is_executed(self, case: ConfiguredCase, compiled: Functions) -> bool:
-        return architecture_of(compiled[case.launches[0].entry].arch) == self._ptx_arch
-
     def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
         with self._making:
@@ -540,8 +494,3 @@ class SimBackend(Backend):
     def samples(self, case: ConfiguredCase) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all; raises as `sample_of` does."""
         return [sample_of(case.problem, one, self._options.sim_blocks) for one in case.launches]
-
-
-def _polls(program: Program) -> bool:
-    """Whether a program has loops that others' threads may have to end."""
-    return any(block.back_edges for block in program.blocks)

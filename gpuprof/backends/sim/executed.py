@@ -14,8 +14,6 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
-    Definedness,
-    Kept,
     KernelFault,
     LaunchResult,
     Openness,
@@ -23,7 +21,6 @@ from gpuprof.executor import (
     Program,
     Stored,
     Witness,
-    load_program,
     source_name,
 )
 from gpuprof.kernels.entries import function_name
@@ -275,23 +272,3 @@ def remarks_of(launched: Sequence[Program], device: Device) -> tuple[str, ...]:
     if device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
         return (*remarks, _SUMS_AS_MEASURED)
     return remarks
-
-
-#: Characters of PTX whose programs are kept: all of a ladder. A program takes some forty times that memory.
-_KEPT_CHARACTERS = 4 << 20
-
-
-class Programs:
-    """Programs, kept from one case to the next."""
-
-    def __init__(self) -> None:
-        self._kept: Kept[Program] = Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
-
-    def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
-        """Return the program of one kernel of a PTX text; see `load_program`."""
-
-        def load() -> Program:
-            observer = Definedness() if follow_undefined else None
-            return load_program(ptx, entry, observer=observer, with_slice=with_slice)
-
-        return self._kept.of((ptx, entry, follow_undefined, with_slice), load)

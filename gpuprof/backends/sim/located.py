@@ -5,7 +5,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuprof.executor import Buffer, FaultKind, KernelFault
+from gpuprof.backends.base import ExplainedFailure
+from gpuprof.backends.sim.executed import stands_elsewhere
+from gpuprof.executor import Buffer, FaultKind, GlobalMemory, KernelFault
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.results import Cause, Explanation
 
 #: What the executor calls a fault, and what an explanation calls its cause.
@@ -70,6 +73,13 @@ def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> FaultPlace 
     if nearest is None or distance(nearest) > reach:
         return None
     return FaultPlace(nearest, address - nearest.address)
+
+
+def failure_of(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -> ExplainedFailure:
+    """A fault as the failure of its case."""
+    elsewhere = stands_elsewhere(case)
+    explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
+    return ExplainedFailure(fault.what, explanation)
 
 
 def explain_fault(

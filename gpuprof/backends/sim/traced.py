@@ -133,7 +133,9 @@ class TracedCase:
         return None
 
     def _programs(self, *, follow_undefined: bool) -> Mapping[str, Program]:
-        programs = self._backend.programs(self._case, self._compiled, follow_undefined=follow_undefined)
+        programs = self._backend.decoded.programs(
+            self._case, self._compiled, follow_undefined=follow_undefined
+        )
         if not follow_undefined and any(program.unwritten for program in programs.values()):
             raise _ReadsUndefined
         return programs

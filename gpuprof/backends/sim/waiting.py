@@ -6,7 +6,7 @@ The grid, or a sample of it, runs its control slice alone, which counts it and t
 its values are worth shows at a smaller size of the same kind, which runs whole.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import mistaken_shares
 from gpuprof.backends.verification import verification_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import Buffer, LaunchResult, Sample
+from gpuprof.executor import Buffer, LaunchResult, Program, Sample
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import smaller_cases
 from gpuprof.problems.check import ErrorComparison
@@ -110,3 +110,8 @@ def verification_of_missing(problem: Problem, spec: ArraySpec, missing: NDArray[
     )
     compared = ErrorComparison(missing, float("inf"), float("inf"))
     return verification_of(spec, problem.bound(spec.name), compared, detail, indices=range(spec.elements))
+
+
+def may_wait(programs: Iterable[Program]) -> bool:
+    """Whether programs have loops that others' threads may have to end."""
+    return any(block.back_edges for program in programs for block in program.blocks)
