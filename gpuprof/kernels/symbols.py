@@ -4,7 +4,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuprof.cuda_source.brackets import split_list
@@ -197,15 +197,32 @@ def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known:
     return ""
 
 
-def left_unset(kernel: Kernel) -> str:
-    """What is to be said of constants of its file that the host would set, and the header does not."""
+def left_unset(kernel: Kernel, ptx_of: Mapping[str, str]) -> str:
+    """What is to be said of constants that the host would set, its functions use, and the header does not set.
+
+    PTX comes by the names of the functions that are launched.
+    """
     code = masked(kernel.source)
     found = {match["name"]: line_of(code, match.start()) for match in _SET_BY_HOST.finditer(code)}
     set_here = {name.rpartition("::")[2] for name in kernel.symbols}
-    left = [f"{name} (line {line})" for name, line in found.items() if name not in set_here]
+    used = {word for entry, ptx in ptx_of.items() for word in _words_of(entry, ptx)}
+    left = [
+        f"{name} (line {line})"
+        for name, line in found.items()
+        if name not in set_here and variable_named(name, used)
+    ]
     if not left:
         return ""
     return f"Nobody sets {listed(left, _MOST_LISTED)}: what the host copies there is said under [symbols]."
+
+
+def _words_of(entry: str, ptx: str) -> Iterator[str]:
+    """Words of the instructions of a function and of those that it may call; directives begin with a dot."""
+    for part in re.split(r"^(?=.*\.(?:entry|func)\b)", ptx, flags=re.MULTILINE)[1:]:
+        name = re.search(r"\.entry\s+([\w$]+)", part)
+        if name is None or name[1] == entry:
+            for line in re.findall(r"^(?!\s*\.).+", part, re.MULTILINE):
+                yield from re.findall(r"[\w$]+", line)
 
 
 def symbols_of(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> tuple[ModuleSymbol, ...]:

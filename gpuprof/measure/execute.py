@@ -103,7 +103,8 @@ def _measure_kernel(
         compiled = compile_kernel(configured)
         result = _with_resources(result, backend, configured, compiled)
         findings = backend.run(configured, compiled)
-        if findings.outcome == "incorrect" and (unset := left_unset(kernel)):
+        ptx_of = {function.entry: function.ptx for function in compiled.values()}
+        if findings.outcome == "incorrect" and (unset := left_unset(kernel, ptx_of)):
             findings = replace(findings, reason=f"{findings.reason} {unset}")
     except CaseSkipped as error:
         return replace(result, reason=str(error)), False

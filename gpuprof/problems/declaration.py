@@ -343,7 +343,8 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
     exact = array.dtype in ELEMENT_TYPES and not ELEMENT_TYPES[array.dtype].roundoff
     if equal and (relative or absolute):
         raise reader.error("equal", "leaves no room for relative or absolute")
-    if not (equal or relative or absolute or exact):
+    unordered = reader.take("unordered", bool, False)  # copies, which are equal unless something is said
+    if not (equal or relative or absolute or exact or unordered):
         raise reader.error("relative", "is missing: say how far off a result may be, or equal = true")
     accumulate = reader.take("accumulate", str, "")
     floats = [name for name, element in ELEMENT_TYPES.items() if element.roundoff]
@@ -355,7 +356,7 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         relative=relative or "0",
         absolute=absolute or "0",
         accumulate=accumulate,
-        unordered=reader.take("unordered", bool, False),
+        unordered=unordered,
         together=reader.strings("together", []),
     )
     for name in check.together:

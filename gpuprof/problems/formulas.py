@@ -53,12 +53,14 @@ def _shape(value: Value) -> tuple[int, ...]:
     return extents
 
 
-def _widths(width: Value, array: Value) -> tuple[int, ...]:
-    """One number for all axes, or one for each."""
-    widths = tuple(map(int, width)) if isinstance(width, tuple) else (int(width),) * np.ndim(array)
+def _widths(width: Value, array: Value) -> list[tuple[int, int]]:
+    """How much goes before and behind each axis: of one number for all, or one or a pair for each."""
+    widths = width if isinstance(width, tuple) else (width,) * np.ndim(array)
     if len(widths) != np.ndim(array):
-        raise ValueError(f"pad got {len(widths)} widths for an array of {np.ndim(array)} dimensions")
-    return widths
+        count = f"{len(widths)} widths for an array of {np.ndim(array)} dimensions"
+        raise ValueError(f"pad got {count}; for one axis, ((before, behind),)")
+    pairs = (each if isinstance(each, tuple) else (each, each) for each in widths)
+    return [(int(before), int(behind)) for before, behind in pairs]
 
 
 def _rounded_to(dtype: str) -> _Function:
@@ -190,9 +192,9 @@ _ARRAYS = _Grammar(
         ),
         "arange": lambda count: np.arange(int(count), dtype=np.int64),
         "roll": lambda array, shift, axis=None: np.roll(array, int(shift), axis),
-        # Zeros around an array, or what stands at its edge: so many on each side of each axis.
+        # Zeros around an array, or what stands at its edge.
         "pad": lambda array, width, edge=False: np.pad(
-            array, [(each, each) for each in _widths(width, array)], "edge" if edge else "constant"
+            array, _widths(width, array), "edge" if edge else "constant"
         ),
         "take": lambda array, indices, axis=None: np.take(array, np.asarray(indices, np.int64), axis),
         "concatenate": lambda arrays, axis=0: np.concatenate(arrays, axis),
