@@ -27,7 +27,7 @@ from gpuprof.executor.program.flow import (
     read_before_written,
     reads_and_writes,
 )
-from gpuprof.executor.program.guesses import checked_guesses, idle_loads
+from gpuprof.executor.program.guesses import checked_guesses, exchanged_loads, idle_loads
 from gpuprof.executor.program.loops import (
     Loop,
     loops_of,
@@ -346,7 +346,8 @@ class _Decoder:
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
         items = [item for block in flow for item in block.items]
         idle = idle_loads(items, _PURE)
-        self.coder = Coder(slots, placed, passing(flow), start, checked_guesses(items), idle)
+        exchanged = exchanged_loads((block.items for block in flow), _PURE)
+        self.coder = Coder(slots, placed, passing(flow), start, checked_guesses(items), idle, exchanged)
         if makes_maps(function):
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow

@@ -198,7 +198,7 @@ def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known:
 
 
 def left_unset(kernel: Kernel, ptx_of: Mapping[str, str]) -> str:
-    """What is to be said of constants that the host would set, its functions use, and the header does not set.
+    """What is to be said of constants that the host would set, functions use, and the header does not set.
 
     PTX comes by the names of the functions that are launched.
     """

@@ -66,7 +66,8 @@ FUNCTIONS = [
     *("transpose(reshape(i, (2, 3, 2)), (2, 0, 1))", "flip(x, axis=1)", "reshape(x, (n, k))"),
     *("reshape(x, -1)", "reshape(x, (2 * n) // 2 * k)", "broadcast_to(v, (2, n))", "bincount(i, 8)"),
     *("bincount(reshape(i, (3, 4)))", "bincount(i, weights=2 * i, minlength=8)", "arange(n)", "roll(v, 1)"),
-    *("roll(x, -1, axis=0)", "pad(v, 2)", "pad(x, ((0, 1), (2, 0)))", "take(v, i % n)", "take(x, (0, 2), axis=0)", "f32(s * x)"),
+    *("roll(x, -1, axis=0)", "pad(v, 2)", "take(v, i % n)", "take(x, (0, 2), axis=0)", "f32(s * x)"),
+    *("pad(x, ((0, 1), (2, 0)))", "pad(v, ((0, 3),))"),
     *("concatenate((v, v))", "concatenate((x, x), axis=1)", "zeros((2, n))", "ones(n)"),
 ]
 OPERATORS = [

@@ -24,6 +24,7 @@ class Access(Enum):
     """What an entry of the log did."""
 
     READ = "read"
+    EXCHANGED = "read of what a shuffle takes"
     WRITE = "write"
     ATOMIC = "atomic"
     COPY = "start of an asynchronous copy"

@@ -27,6 +27,7 @@ Heard = Literal["barrier", "sync_warp", "fence", "ended", "settle"]
 #: What accesses to shared memory are to observers; the others move no values of lanes.
 _EVENTS: dict[Access, Event] = {
     Access.READ: "read",
+    Access.EXCHANGED: "read",
     Access.WRITE: "write",
     Access.COPY: "write",
     Access.LANDED: "write",

@@ -28,6 +28,8 @@ class Manner(Enum):
     GUESS = "reads for a compare-and-swap"
     #: A plain load whose value only guarded stores may take (`program.guesses`).
     IDLE_READ = "reads for what it may store"
+    #: A plain load whose value a shuffle takes: stores of its own warp behind it do not disturb it.
+    EXCHANGED = "reads for a shuffle"
     WRITE = "writes"
     STRONG_READ = "makes a volatile or atomic read of"
     #: An explicit `ld.relaxed`: unlike a volatile load it lets nobody rely on what came before the store.
@@ -41,9 +43,10 @@ class Manner(Enum):
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
-        return self not in (Manner.READ, Manner.GUESS, Manner.IDLE_READ, *STRONG_READS)
+        return self not in (*PLAIN_READS, Manner.GUESS, *STRONG_READS)
 
 
+PLAIN_READS = (Manner.READ, Manner.IDLE_READ, Manner.EXCHANGED)
 NEAR_READS = (Manner.NEAR_READ, Manner.NEAR_RELAXED_READ)
 RELAXED_READS = (Manner.RELAXED_READ, Manner.NEAR_RELAXED_READ)
 STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, *NEAR_READS)
@@ -52,16 +55,14 @@ STRONG = (Manner.GUESS, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
 #: What each manner may not meet without order: with threads of any block, and of other blocks. Two plain
 #: stores may, where they store the same.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
-    **dict.fromkeys(
-        (Manner.READ, Manner.IDLE_READ), ((Manner.WRITE, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ())
-    ),
-    Manner.WRITE: ((Manner.READ, Manner.IDLE_READ, *STRONG), ()),
+    **dict.fromkeys(PLAIN_READS, ((Manner.WRITE, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ())),
+    Manner.WRITE: ((*PLAIN_READS, *STRONG), ()),
     **dict.fromkeys(
         (Manner.GUESS, Manner.STRONG_READ, Manner.RELAXED_READ), ((Manner.WRITE,), (Manner.NEAR_WRITE,))
     ),
     **dict.fromkeys(NEAR_READS, ((Manner.WRITE,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE))),
-    Manner.STRONG_WRITE: ((Manner.READ, Manner.IDLE_READ, Manner.WRITE), (*NEAR_READS, Manner.NEAR_WRITE)),
-    Manner.NEAR_WRITE: ((Manner.READ, Manner.IDLE_READ, Manner.WRITE), STRONG),
+    Manner.STRONG_WRITE: ((*PLAIN_READS, Manner.WRITE), (*NEAR_READS, Manner.NEAR_WRITE)),
+    Manner.NEAR_WRITE: ((*PLAIN_READS, Manner.WRITE), STRONG),
 }
 
 

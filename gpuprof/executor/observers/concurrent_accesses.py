@@ -206,12 +206,15 @@ class ConcurrentAccesses:
                 self._all.append((place[old], held[old]))
 
 
-def of_other_blocks(order: ThreadOrder, who: Numbers) -> Counts:
-    """Return what tells whether stamps tell of threads of other blocks than those of `who`."""
+def of_others(who: Numbers, threads: int, kind: int) -> Counts:
+    """Return what tells whether stamps tell of threads of other groups of `threads` than those of `who`.
+
+    Stamps of this kind or a wider one stand for threads of several groups.
+    """
 
     def apart(rows: NDArray[np.intp], stamps: Numbers) -> Bools:
-        different = thread_of(stamps) // order.block_threads != who[rows] // order.block_threads
-        return np.asarray(different | (kind_of(stamps) >= OF_CLUSTER))
+        different = thread_of(stamps) // threads != who[rows] // threads
+        return np.asarray(different | (kind_of(stamps) >= kind))
 
     return apart
 

@@ -36,6 +36,8 @@ from gpuprof.executor.memory.global_accesses import (
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
+    OF_BLOCK,
+    OF_CLUSTER,
     OF_WARP,
     ONE,
     Numbers,
@@ -47,7 +49,7 @@ from gpuprof.executor.memory.moments import (
 from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
-from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, of_other_blocks
+from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, of_others
 from gpuprof.executor.observers.lane_stores import LaneStores
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
@@ -325,7 +327,11 @@ class Shadow(Observer):
             if Manner.IDLE_READ in (one.manner, other):
                 self._meet_idle(one, granules, owners, other, accesses)
                 continue
-            counts = None if apart or other in everywhere else of_other_blocks(one.order, owners)
+            counts = None
+            if other is Manner.EXCHANGED:
+                counts = of_others(owners, WARP, OF_BLOCK)
+            elif not (apart or other in everywhere):
+                counts = of_others(owners, one.order.block_threads, OF_CLUSTER)
             if (met := accesses.conflict(one.order, granules, owners, counts)) is not None:
                 sizes = (width, other_width) if apart else (0, 0)
                 did = _THE_SAME if met.again and other is Manner.WRITE else other.value

@@ -23,6 +23,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.warp_clocks import Times, WarpClocks, ranked
 from gpuprof.executor.observers.touches import (
+    EXCHANGED,
     MOMENT_SHIFT,
     SEVERAL,
     Hit,
@@ -185,7 +186,7 @@ class Interval:
             self._clocks.hear(entry.access, entry.pattern, self._now)
             return
         touch = self.touch(entry)
-        if entry.access is Access.READ:
+        if entry.access in (Access.READ, Access.EXCHANGED):
             self.read(touch)
         elif entry.access is Access.LANDED:
             touch.put(self.in_flight, 0)
@@ -227,7 +228,7 @@ class Interval:
         stamps = np.where(settled, 0, stamps)
         lanes = lane_of(stamps[own])[which]
         apart = (lanes != 0) & ((lanes != touch.lanes[:, None]) | touch.merged)
-        apart &= ~self._met_by(touch, stamps[own][which])
+        apart &= (lanes != EXCHANGED) & ~self._met_by(touch, stamps[own][which])
         hit = apart | ((stamps != 0).sum(axis=1)[which] > (lanes != 0))
         if only is not None:
             chosen = only
@@ -266,6 +267,8 @@ class Interval:
         warp, lanes = (
             np.broadcast_to(one[:, None], flat.shape).reshape(-1) for one in (touch.warp, touch.lanes)
         )
+        if touch.entry.access is Access.EXCHANGED:
+            lanes = np.full_like(lanes, EXCHANGED)
         granules, which = np.unique(flat, return_inverse=True)
         which = which.reshape(-1)
         new = np.zeros((len(granules), self._clocks.known.shape[1]), dtype=np.int64)
@@ -281,7 +284,9 @@ class Interval:
             first = np.searchsorted(which[order], np.arange(len(granules)))
             settled = np.logical_and.reduceat(settled[asked.reshape(-1)[order]], first)
             kept = np.where(settled, 0, self._sets[held])
-            new[(new != 0) & (kept != 0) & (lane_of(kept) != new)] = SEVERAL
+            theirs = lane_of(kept)
+            new = np.where((new == EXCHANGED) & (theirs != 0), theirs, new)
+            new[(new != 0) & (theirs != 0) & (theirs != EXCHANGED) & (theirs != new)] = SEVERAL
         table.reshape(-1)[granules] = self._sets.add(
             np.where(new != 0, stamped(self._now, touch.entry.line, new), kept)
         )

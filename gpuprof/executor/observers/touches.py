@@ -15,6 +15,8 @@ from gpuprof.executor.memory.warp_rows import grouped
 #: A stamp says when a warp touched something last, in which line, and which of its lanes did: from 1, or
 #: `SEVERAL` of them with nothing to order them. It is 0 where none did.
 SEVERAL = 33
+#: Some of them whose values a shuffle of the warp took: only other warps' stores may disturb these reads.
+EXCHANGED = 34
 _LANE_BITS, MOMENT_SHIFT = 6, 30
 _LANE, _REST = (1 << _LANE_BITS) - 1, (1 << MOMENT_SHIFT) - 1
 
@@ -90,7 +92,7 @@ class Touch:
         if isinstance(pattern, ChunkPattern):
             self._place_chunks(pattern, blocks)
         else:
-            self._place_lanes(pattern, blocks, merge=entry.access is Access.READ)
+            self._place_lanes(pattern, blocks, merge=entry.access in (Access.READ, Access.EXCHANGED))
         self.granules = self.start[:, None] // granule + np.arange(pattern.size // granule)
         self.rows = self.block[:, None]
         self.lanes = np.full_like(self.lane, SEVERAL) if self.merged else self.lane + 1

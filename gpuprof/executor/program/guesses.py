@@ -9,6 +9,9 @@ there, and swaps that in if the word is still what was read. What the load found
 swap would fail and bring the right value. So such a load may meet the swaps of others without an order.
 
 And one whose value only guarded stores take, which not every lane that loads may make.
+
+And one of shared memory whose value a shuffle takes at once: who stores behind the shuffle has met the lanes
+that loaded, which had what they loaded by then.
 """
 
 from collections.abc import Iterable
@@ -61,6 +64,32 @@ def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, 
             readers.setdefault(name, []).append(item)
     ends = {id(item): _ends(item, readers, pure) for item in items if _is_plain_load(item)}
     return {load: lines for load, lines in ends.items() if lines}
+
+
+def exchanged_loads(blocks: Iterable[Iterable[Instruction]], pure: frozenset[str]) -> set[int]:
+    """Return `id` of each load of shared memory whose value a shuffle of the same lanes takes.
+
+    Between the two nothing stores or meets other threads. Lanes that the shuffle's mask leaves out are not
+    told apart. Opcodes are pure that only compute their targets.
+    """
+    found: set[int] = set()
+    for items in blocks:
+        loaded: dict[str, Instruction] = {}
+        for item in items:
+            read, written = reads_and_writes(item)
+            sources = [loaded[name] for name in read if name in loaded]
+            if item.opcode[0] == "shfl":
+                alike = (one for one in sources if (one.guard, one.negated) == (item.guard, item.negated))
+                found |= set(map(id, alike))
+            elif item.opcode[0] not in pure | {"ld"}:
+                loaded.clear()
+            if item.opcode[:2] == ("ld", "shared"):
+                sources = [item]
+            for name in written:
+                loaded.pop(name, None)
+                if sources and item.opcode[0] in ("ld", "mov"):
+                    loaded[name] = sources[0]
+    return found
 
 
 def _is_plain_load(item: Instruction) -> bool:

@@ -50,6 +50,7 @@ class Coder:
             that behind them a byte's number is its place in that memory.
         guesses: `id` of each plain load whose value a compare-and-swap checks.
         idle: `id` of each plain load whose value guarded stores alone take, with their lines.
+        exchanged: `id` of each load of shared memory whose value a shuffle takes.
         uncounted: Families of accesses that also go another way, past their counters: by the copy engine, or
             by textures and surfaces.
         carry: Slot of the carry flag, which has no name in PTX.
@@ -61,6 +62,7 @@ class Coder:
     shared_start: int = 0
     guesses: Collection[int] = ()
     idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    exchanged: Collection[int] = ()
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
     phased: bool = False

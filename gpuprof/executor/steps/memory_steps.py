@@ -336,6 +336,8 @@ def _manner(coder: Coder, item: Instruction, kind: str) -> Manner:
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     if kind == "load" and id(item) in coder.idle:
         return Manner.IDLE_READ
+    if kind == "load" and id(item) in coder.exchanged:
+        return Manner.EXCHANGED
     if kind == "load":
         return Manner.GUESS if id(item) in coder.guesses else Manner.READ
     return Manner.WRITE

@@ -253,9 +253,10 @@ class SharedSpace:
         pattern = self.pattern(batch, address, mask, load=True)
         if batch.events.address_only:
             return pattern
+        access = Access.EXCHANGED if self.request.manner is Manner.EXCHANGED else Access.READ
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
-            batch.events.touch(Access.READ, read, **self.request.how)
+            batch.events.touch(access, read, **self.request.how)
         return pattern
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:

@@ -80,6 +80,41 @@ BODY
         give(&locks[«warp % 2¦1»]);
     }
 
+//:: what no shuffle has taken
+    int left = 0;
+    if (lane) {
+        left = «tile[t - 1]¦__shfl_sync(~1u, tile[t - 1], lane)»; // meets
+        tile[t] = left + 1; // meets
+    }
+
+//:: what no shuffle has taken, beside a volatile word
+    if (t == 0)
+        *(volatile int *)&flag = 1;
+    int left = 0;
+    if (lane) {
+        left = «tile[t - 1]¦__shfl_sync(~1u, tile[t - 1], lane)»; // meets
+        tile[t] = left + 1; // meets
+    }
+
+//:: what a shuffle has taken, of another warp
+    out[t] = __shfl_sync(~0u, tile[lane], 0); // meets
+    «¦__syncthreads();»
+    if (warp == 1)
+        tile[lane] = t; // meets
+
+//:: what a shuffle has taken, of another warp, beside a volatile word
+    if (t == 0)
+        *(volatile int *)&flag = 1;
+    out[t] = __shfl_sync(~0u, tile[lane], 0); // meets
+    «¦__syncthreads();»
+    if (warp == 1)
+        tile[lane] = t; // meets
+
+//:: stored before a shuffle takes it
+    tile[t] = t; // meets
+    «¦__syncwarp();»
+    out[t] = __shfl_sync(~0u, tile[t ^ 1], lane); // meets
+
 //:: half of a warp
     tile[t] = t; // meets
     if (lane < 16)
