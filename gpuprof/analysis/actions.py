@@ -38,7 +38,7 @@ def actions_of(run: Run, case: Measurement) -> tuple[Action, ...]:
         found += _uncounted(facts)
     elif all(map(_is_slight, found)):
         found += latency.overlap_steps(facts)
-    return tuple(sorted(found, key=_is_slight))
+    return tuple(dict.fromkeys(sorted(found, key=_is_slight)))
 
 
 def _is_slight(action: Action) -> bool:

@@ -121,6 +121,8 @@ class Answer:
         if self.action and overhead in self.action.text:
             overhead = ""
         limiter = self.limiter.brief if self.limiter else ""
+        if self.limiter and self.limiter.share_pct is not None:
+            limiter = f"limited by {limiter}"
         return tuple(filter(None, (self.peak, overhead, limiter)))
 
     @property

@@ -80,6 +80,12 @@ class _Lines(Shown):
         super().__init__()
         self._stage = ""
         self._told = 0.0
+        #: What each kernel's header says of its parameters: a line tells what is otherwise.
+        self._defaults: dict[str, Mapping[str, int]] = {}
+
+    def started(self, case: Case) -> None:
+        super().started(case)
+        self._defaults[case.name] = case.kernel.parameters if case.kernel else {}
 
     def opened(self, opened: Opened, cases: int = 0) -> None:
         super().opened(opened, cases)
@@ -96,7 +102,9 @@ class _Lines(Shown):
             where += f" → {measurement.chosen}"
         if measurement.has_launch:
             where += f" {format_extent(measurement.block)}"
-            where += "" if measurement.chosen else _parameters(measurement.params)
+            usual = self._defaults.get(measurement.kernel, {})
+            others = {name: value for name, value in measurement.params.items() if usual.get(name) != value}
+            where += "" if measurement.chosen else _parameters(others)
         took = self._pace.finish(measurement)
         ended = _time_of(measurement)
         if not ended:

@@ -103,14 +103,17 @@ def test_the_rest_is_reckoned_from_what_went_before():
 
 
 def test_a_line_tells_what_its_case_took(capsys):
-    case = Case.of(KERNEL, Gemm(64, 64, 64))
+    cases = [Case.of(KERNEL, Gemm(64, 64, 64), params=params) for params in ({}, {"BK": 8})]
 
     def act(progress):
-        progress.started(case)
-        progress.finished(ended(case))
+        for case in cases:
+            progress.started(case)
+            progress.finished(ended(case))
 
-    (line,) = lines(capsys, act)
-    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16 TN=8: ok in [0-9.]+ s", line)
+    told = lines(capsys, act)
+    # What the header says of its parameters goes without saying.
+    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1: ok in [0-9.]+ s", told[0])
+    assert re.fullmatch(r"\[2/2\] reg_8x8 64 256x1 BK=8: ok in [0-9.]+ s", told[1])
 
 
 @each(

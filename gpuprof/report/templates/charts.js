@@ -210,9 +210,9 @@ const gpuprof = (() => {
     if (isOpen(chart)) await draw(chart);
   }
 
-  // Plotly takes a moment to start: it may begin when a reader is about to ask.
+  // Plotly takes a moment to start: it begins when a reader comes to a chart, and may ask.
   ["pointerover", "focusin"].forEach((kind) => document.addEventListener(kind, (event) => {
-    if (event.target.closest?.(".closer-button")) startPlotly().catch(() => {});
+    if (event.target.closest?.(".chart")) startPlotly().catch(() => {});
   }));
   document.addEventListener("change", (event) => {
     const chart = event.target.closest(".chart");
