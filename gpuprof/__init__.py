@@ -94,5 +94,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """The public names."""
+    return sorted(__all__)

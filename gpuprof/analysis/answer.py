@@ -274,7 +274,7 @@ def _untold(run: Run, ladder: SizeLadder) -> Answer:
         lead = f"nothing ran: {usable} of {len(ladder.rungs)} {kernels} compiled"
     else:
         ran = f"{usable} of {len(ladder.rungs)} {kernels} ran correctly"
-        lead = f"no answer: {ran}, none with a figure to compare"
+        lead = f"no answer: {ran}{', none with a figure to compare' if usable else ''}"
     return Answer(ladder.size.label, "none", lead=lead, cautions=tuple(_without(run, ladder)))
 
 

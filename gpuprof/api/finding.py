@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpuprof.errors import InputError
+from gpuprof.text import listed
 
 if TYPE_CHECKING:
     from gpuprof.report.document import Document
@@ -73,7 +74,13 @@ class CaseFinder(Generic[C]):
         found = self.find(**asked)
         if len(found) != 1:
             text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "no condition"
-            raise InputError(f"{len(found)} cases fit {text}.", fix="Say which one, or use find().")
+            if not found:
+                names = {str(getattr(case, "kernel", "")) for case in self.cases}
+                raise InputError(
+                    f"No case fits {text}.", fix=f"There are cases of {listed(sorted(names), 6)}."
+                )
+            held = "; ".join(repr(case) for case in found[:6])
+            raise InputError(f"{len(found)} cases fit {text}.", fix=f"Say which one, or use find(): {held}.")
         return found[0]
 
     def __len__(self) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuprof import signals, timeline
+from gpuprof.analysis.numbers import plural
 from gpuprof.analysis.status import status_of
 from gpuprof.commands.gating import hold
 from gpuprof.commands.output import (
@@ -219,7 +220,7 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     status = exit_code(run) or held
     words = Counter(status_of(run, case).word for case in run.cases)
     counts = ", ".join(f"{number} {word}" for word, number in words.items())
-    ended = f"Ended with status {status}, of {len(run.cases)} cases: {counts}."
+    ended = f"Ended with status {status}, of {plural(len(run.cases), 'case')}: {counts}."
     if not quiet:
         tell(ended)
     elif exit_code(run):  # gates have said what failed

@@ -77,8 +77,10 @@ _TIMES = {
 
 def run_title(run: Run) -> str:
     """What ran, on what, and whether that gave times."""
-    what = listed([*dict.fromkeys(group.short for group in groups(run))]) or "Nothing"
+    what = listed([*dict.fromkeys(group.short for group in groups(run))])
     where = names_text(run)
+    if not what:
+        return f"{where}: no case finished"
     match run.backend:
         case "gpu":
             return f"{what} on {where}, measured, L2 cold"
