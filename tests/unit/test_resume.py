@@ -18,7 +18,7 @@ from gpuprof.measure import process
 from gpuprof.measure import run as run_module
 from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.resume import check_same_request, continued
-from gpuprof.measure.run import measure, measure_in_turns
+from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.results import CASES_END, dumps
 from gpuprof.store import ResultsFile
@@ -142,43 +142,6 @@ def test_each_round_is_on_disk_at_once(runs):
     request = runs.request(["a_good", "b_good"])
     measure(request, replace(OPTIONS, rounds=3), Reader(), keep=keeper(runs.path))
     assert seen == [1, 2, 3, 4, 5, 6]
-
-
-def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path):
-    """Rounds go first, second, second, first: wherever it is cut, both have all of theirs in the end."""
-    requests = runs.request(["a_good", "b_good"]), runs.request(["b_good", "c_good"])
-    rounds = replace(OPTIONS, rounds=2)
-    paths = tmp_path / "base.json", tmp_path / "new.json"
-
-    def going_on(path):
-        def keep(run):
-            if path.exists():
-                return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
-            return ResultsFile(path, run, replace=False)
-
-        return keep
-
-    def measured(watcher):
-        return measure_in_turns(requests, rounds, watcher, keep=tuple(map(going_on, paths)))
-
-    def rounds_of(run):
-        return [case.timing.cold.rounds_us for case in run.cases]
-
-    before, done = ((), ()), 0
-    for stop_after in (1, 3, 3, None):
-        watcher = stopped(stop_after)
-        found = measured(watcher)
-        done += len(watcher.names)
-        for kept, run in zip(before, found, strict=True):
-            for old, new in zip(kept, rounds_of(run), strict=False):
-                assert new[: len(old)] == old
-        before = tuple(map(rounds_of, found))
-        assert sum(len(rounds) for run in before for rounds in run) == done
-    assert done == 8
-    assert all(run.complete for run in found)
-    assert [[len(rounds) for rounds in run] for run in before] == [[2, 2], [2, 2]]
-    for run, path in zip(found, paths, strict=True):
-        assert read_run(path) == run
 
 
 def test_request_that_differs_is_refused_and_the_file_stays_as_it_was(runs):

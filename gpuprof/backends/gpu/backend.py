@@ -2,21 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on a real GPU: verify first, then time cold and warm."""
 
-import ctypes
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter, sleep
-from typing import Any
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
 from gpuprof.backends.gpu.ahead import ahead, begin_compiling
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
-from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode, GpuContext, link_ptx
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, link_ptx
 from gpuprof.backends.gpu.device_code import compiled_rates
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.launch_checks import LaunchChecks
@@ -26,7 +23,7 @@ from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
 from gpuprof.backends.gpu.proof import verify_again
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
-from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.backends.gpu.timer import EventTimer, L2Flush, Launch
 from gpuprof.backends.gpu.torch_functions import TorchLaunch
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
@@ -41,37 +38,6 @@ from gpuprof.toolchain.nvrtc import supported_archs
 
 #: Why it is not known what the device reaches: that is measured behind the cases.
 _ENDED_BEFORE = "not measured: the run ended before"
-#: The L2 cache of a device that tells none.
-_LEAST_BYTES = 1 << 20
-
-
-class L2Flush:
-    """Reads twice as much as the cache holds."""
-
-    def __init__(self, code: DeviceCode, l2_bytes: int) -> None:
-        self._code = code
-        self._buffer = DeviceBuffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
-        self._sink = DeviceBuffer(16)
-        self._sum = DeviceBuffer(8)
-        self._key = secrets.randbits(63) | 1
-        size: Any = ctypes.c_longlong(self._buffer.nbytes // 16)
-        pointers = [ctypes.c_void_p(buffer.address) for buffer in (self._buffer, self._sink)]
-        self._arguments = Arguments([size, *pointers])
-        self._buffer.fill(0)
-        self._clean = self._checksum()
-
-    def queue(self) -> None:
-        self._code.queue("flush_l2", self._arguments)
-
-    def written_to(self) -> bool:
-        """Whether anybody wrote to the memory that is read; it is mended then."""
-        if self._checksum() == self._clean:
-            return False
-        self._buffer.fill(0)
-        return True
-
-    def _checksum(self) -> int:
-        return self._code.checksum(self._buffer, self._key, self._sum)
 
 
 _MOST_HOST_SAMPLES = 50

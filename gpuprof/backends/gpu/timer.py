@@ -14,6 +14,7 @@ is taken off each interval. What is left agrees with Nsight Compute's time of th
 """
 
 import ctypes
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
@@ -22,6 +23,7 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 
 #: Samples queued behind one closed gate.
@@ -263,3 +265,36 @@ class EventTimer:
         # Events tick in tens of nanoseconds: further digits are the conversion's.
         apart = (1e3 * call("reading an event", api.cuEventElapsedTime(start, end)) for start, end in pairs)
         return [max(round(time - self.pair_us, 4), _TICK_US) for time in apart]
+
+
+#: The L2 cache of a device that tells none.
+_LEAST_BYTES = 1 << 20
+
+
+class L2Flush:
+    """Reads twice as much as the cache holds."""
+
+    def __init__(self, code: DeviceCode, l2_bytes: int) -> None:
+        self._code = code
+        self._buffer = DeviceBuffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
+        self._sink = DeviceBuffer(16)
+        self._sum = DeviceBuffer(8)
+        self._key = secrets.randbits(63) | 1
+        size: Any = ctypes.c_longlong(self._buffer.nbytes // 16)
+        pointers = [ctypes.c_void_p(buffer.address) for buffer in (self._buffer, self._sink)]
+        self._arguments = Arguments([size, *pointers])
+        self._buffer.fill(0)
+        self._clean = self._checksum()
+
+    def queue(self) -> None:
+        self._code.queue("flush_l2", self._arguments)
+
+    def written_to(self) -> bool:
+        """Whether anybody wrote to the memory that is read; it is mended then."""
+        if self._checksum() == self._clean:
+            return False
+        self._buffer.fill(0)
+        return True
+
+    def _checksum(self) -> int:
+        return self._code.checksum(self._buffer, self._key, self._sum)
