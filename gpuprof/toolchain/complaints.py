@@ -41,6 +41,10 @@ _EXPECTED = re.compile(r"\((?P<line>\d+)\): error: expected an? \S+")
 #: A name that a line declares, of a type in one word or as a pointer.
 _DECLARED = re.compile(r"(?:\b(?:int|unsigned|long|char|bool|float|double|\w+_t)\s|[*&])(?=\s*(?P<name>\w+))")
 _MACRO = r"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(?P<body>.+)"
+_REDEFINED = re.compile(
+    r"^(?P<place>[^\n]+?\(\d+\)): warning [^\n]*incompatible redefinition of macro \"(?P<name>\w+)\"",
+    re.MULTILINE,
+)
 #: Functions of a warp before they were told which lanes take part.
 _WITHOUT_MASK = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all")
 _MOST_LISTED = 8
@@ -93,6 +97,20 @@ def explain(
         why = "it is not the name of a function"
     wanted = next((entry for entry in entries if entry.split("<")[0].strip() in log), entries[0])
     return no_such_kernel(program, file_name, wanted, log, why)
+
+
+def lost_macro(log: str, options: Iterable[str]) -> CompileError | None:
+    """The error of a source that gives a macro another value than these options do; None where none does."""
+    given = {option.removeprefix("-D").partition("=")[0] for option in options if option.startswith("-D")}
+    for match in _REDEFINED.finditer(log):
+        if (name := match["name"]) in given:
+            what = (
+                f"{match['place']} defines {name} too, and wins over what define in the header, or -D, says."
+            )
+            return CompileError(
+                what, log=log, fix=f"Remove it there, or put it between #ifndef {name} and #endif."
+            )
+    return None
 
 
 def no_such_kernel(

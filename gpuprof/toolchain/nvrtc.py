@@ -16,7 +16,7 @@ from typing import Any
 from gpuprof.cubin_file import kernels_in
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions, split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
-from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
+from gpuprof.toolchain.complaints import explain, lost_macro, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
@@ -175,6 +175,8 @@ def compile_entries(
                 raise (told if told and missed else error) from None
             told, program = told or error, less
         else:
+            if compiled and (lost := lost_macro(compiled[0].log, program.options)):
+                raise lost
             note = f"Left out, as the compiler refuses it: {', '.join(sorted(left_out))}.\n" if told else ""
             return tuple(replace(one, log=note + one.log) for one in compiled)
     raise told or AssertionError

@@ -112,6 +112,13 @@ def test_compile_error_carries_the_compilers_log():
     assert "1 error detected" in caught.value.log
 
 
+def test_macro_that_the_source_gives_another_value_is_an_error():
+    define = "#define NUMBER 4096\n"
+    with pytest.raises(CompileError, match=r"^mine\.cu\(1\) defines NUMBER too, and wins"):
+        compile_source(define + GOOD, "mine.cu", "mine", OPTIONS)
+    compile_source(f"#ifndef NUMBER\n{define}#endif\n{GOOD}", "mine.cu", "mine", OPTIONS)
+
+
 def test_unknown_architecture_is_a_compile_error():
     with pytest.raises(CompileError, match=r"mine\.cu does not compile .*--gpu-architecture"):
         compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_1"))
