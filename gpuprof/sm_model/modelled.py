@@ -299,10 +299,12 @@ def _fed(
         or any(step.kind == StepKind.BULK for number in working for step in steps[number])
     ):
         raise NotModelled("Some of its warps work for others in a way that is not modelled.")
-    sectors = sum(count * step.asked.sectors for count, step in copies) / begun
-    ahead = int(launch.shared_bytes / max(1.0, SECTOR_BYTES * sectors * begun / waits))
-    one = copies[0][1]
-    fed = replace(one, asked=replace(one.asked, sectors=sectors))
+    brought = [(count * step.asked.sectors, step) for count, step in copies]
+    whole = sum(sectors for sectors, _ in brought)
+    distant = sum(sectors * step.asked.distant for sectors, step in brought) / max(1.0, whole)
+    ahead = int(launch.shared_bytes / max(1.0, SECTOR_BYTES * whole / waits))
+    most = max(brought, key=lambda each: each[0])[1]
+    fed = replace(most, asked=replace(most.asked, sectors=whole / begun, distant=distant))
     begin = {number for number in copying if any(step.kind == StepKind.BULK for step in steps[number])}
     before = next([*takewhile(lambda one: one not in begin, path)] for path in paths if begin & {*path})
     played = [deepcopy(one) if number in before else one for number, one in enumerate(steps)]

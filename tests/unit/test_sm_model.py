@@ -457,6 +457,21 @@ def test_copies_for_others_begin_when_their_warp_comes_to_them() -> None:
     assert (us(410) - us(10)) * 1980 == pytest.approx(400 * 2, rel=0.1)  # of half the lanes
 
 
+def test_copies_for_others_come_from_where_most_of_them_do() -> None:
+    waiting = ["SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", "MOV R0, R1", "BRA 3"]
+    copying = (["UTMALDG.2D [UR4], [UR6]"], (2,)), (["UTMALDG.2D [UR4], [UR6]", "BRA 2"], (2, 4))
+    code = code_of((["BRA 3"], (1, 3)), *copying, (waiting, (3, 4)), (["EXIT"], ()))
+    instructions = [one for block in code.blocks for one in block.instructions]
+    first, others = (one.address for one in instructions if one.name == "UTMALDG")
+    launch = launch_of(code, [1, 0.125, 0.125 * 39, 0.875 * 40, 1], 132)
+
+    def us(*distant: float) -> float:
+        asked = (Traffic(1.0, 512.0, each, late=each) for each in distant)
+        return modelled([replace(launch, traffic=dict(zip((first, others), asked, strict=True)))], H200).us
+
+    assert us(1, 0) < 1.1 * us(0, 0) < 0.7 * us(1, 1)
+
+
 def test_what_is_not_known_is_not_modelled() -> None:
     launch = launch_of(LOOP, [1, 500, 1], 132)
     unsure = replace(launch, times=[(low, 2 * low) for low, _ in launch.times])
