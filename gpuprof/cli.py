@@ -332,9 +332,11 @@ def _refuse_spaces(arguments: list[str]) -> None:
 
 
 def _command() -> Any:
-    """The command line; behind an argument its help names no type of Python's."""
+    """The command line; its list of commands ends no line with a stop, and names no type of Python's."""
     group: Any = typer.main.get_command(app)
     for command in group.commands.values():
+        if not isinstance(command, ConfiguredCommand):
+            command.short_help = (command.short_help or command.help).rstrip(".")
         for found in command.params:
             if found.param_type_name == "argument":
                 found.display_type_rich = lambda ctx: None

@@ -34,7 +34,7 @@ def launch_less(facts: CaseFacts) -> Iterator[Action]:
     """Fewer launches, where they are what takes time."""
     overhead = launch_overhead(facts.run, facts.case)
     floor = facts.floor if facts.floor and facts.floor.key == LAUNCH.key else None
-    do = "launch less often: batch or fuse, or do more in a launch"
+    do = "launch less often (batch, fuse, do more in a launch)"
     if overhead is not None and overhead.of_us > overhead.launch_us:
         rest = overhead.of_us - overhead.launch_us
         yield Action(do, overhead.text, rest, "without it", overhead.of_us / rest)

@@ -219,8 +219,8 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     held = hold(run, gates, strict=given.gate.strict, quiet=quiet, aside=piped)
     status = exit_code(run) or held
     words = Counter(status_of(run, case).word for case in run.cases)
-    counts = ", ".join(f"{number} {word}" for word, number in words.items())
-    ended = f"Ended with status {status}, of {plural(len(run.cases), 'case')}: {counts}."
+    counts = (f"{number} {word}" for word, number in words.items())
+    ended = f"Status {status}: {', '.join((plural(len(run.cases), 'case'), *counts))}."
     if not quiet:
         tell(ended)
     elif exit_code(run):  # gates have said what failed

@@ -98,11 +98,9 @@ class ConfiguredCommand(TyperCommand):
         text, clauses = self.help or "", re.finditer(r"[:,] ", self.help or "")
         ends = [found.start() for found in clauses if found.start() <= limit]
         found: str = super().get_short_help_str(limit)
-        return (
-            text[: next((at for at in ends if text[at] == ":"), ends[-1])]
-            if found.endswith("...") and ends
-            else found
-        )
+        if found.endswith("...") and ends:
+            return text[: next((at for at in ends if text[at] == ":"), ends[-1])]
+        return found.removesuffix("." if not found.endswith("...") else "")
 
     def invoke(self, ctx: Any) -> Any:
         from gpuprof import requirements

@@ -276,7 +276,7 @@ def test_compiling_writes_both_files_and_names_them_last(compiled):
         "gpuprof report out --open",
         ["Wrote out/results.json", "Wrote out/report.html"],
     )
-    assert process.stderr.splitlines()[-1].startswith("Ended with status 0, of ")
+    assert process.stderr.splitlines()[-1].startswith("Status 0: ")
     assert sorted(path.name for path in (directory / "out").iterdir()) == ["report.html", "results.json"]
 
 
