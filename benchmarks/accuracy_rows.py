@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT / "tests" / "executor" / name) for name in ("differenti
 
 from against_card import Compared, compared, counts_of_card, execute, reason_of  # noqa: E402
 from answers_file import load_answers  # noqa: E402
-from public_kernels import family_of, public_kernels  # noqa: E402
+from public_kernels import FOLDER, public_kernels  # noqa: E402
 
 from gpuprof.backends.sim.backend import SimBackend  # noqa: E402
 from gpuprof.devices.cards import load_card  # noqa: E402
@@ -102,6 +102,12 @@ def public_answers() -> Mapping[str, Any]:
     return load_answers(PUBLIC)
 
 
+def _family_of(name: str) -> str:
+    """The words for the file that a public kernel stands in."""
+    found = next(path for path in FOLDER.glob("*.cu") if f"[{name}]" in path.read_text())
+    return found.stem.replace("_", " ")
+
+
 def executed_public(name: str) -> Row | None:
     """Run a public kernel; None where the card has not counted it as it stands."""
     case, answer = public_kernels()[name], public_answers()["answers"].get(name, {})
@@ -111,11 +117,11 @@ def executed_public(name: str) -> Row | None:
     try:
         ours = execute(case, answer["ptx"])
     except CaseFailure as why:
-        return Row(family_of(name), name, "", shape, f"failed: {why}", (), None)
+        return Row(_family_of(name), name, "", shape, f"failed: {why}", (), None)
     theirs = counts_of_card(answer)
     counters, lost = tuple(compared(ours.counters, theirs)), _lost(ours.counters, theirs)
     results = _likeness(case.arrays, ours.arrays, answer["arrays"])
-    return Row(family_of(name), name, "", shape, results, counters, lost)
+    return Row(_family_of(name), name, "", shape, results, counters, lost)
 
 
 def _likeness(before, ours, bits) -> str:

@@ -11,7 +11,7 @@ the card counted in each run: tests/executor/test_ladder_counts.py reckons the o
 
 import argparse
 import hashlib
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,75 +20,24 @@ from recording import save_answers
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.instructions import Links, NoLink
+from gpuprof.backends.sim.device_memory import device_memory
+from gpuprof.backends.sim.launching import bound_launches, run_launches
 from gpuprof.counters import PIPES
 from gpuprof.devices.cards import load_card
-from gpuprof.executor import LaunchResult, Program
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.machine_code.disassembler import disassemble
-from gpuprof.machine_code.instruction_counts import MachineCounts
-from gpuprof.machine_code.linking import Link
+from gpuprof.machine_code.weighing import Executed
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement
-from gpuprof.toolchain.nvrtc import CompiledKernel, nvrtc_version
+from gpuprof.toolchain.nvrtc import nvrtc_version
 
 OUTPUT = ROOT / "tests" / "executor" / "machine_code" / "ladder-h200.json.xz"
 _NAMES = ("warp_instructions", *(f"pipe_{pipe}_instructions" for pipe in PIPES))
 
 
-class _EveryLoop(Link):
-    """A link that has the turns of all loops counted, so that another one may be made of them later."""
-
-    program: Program
-
-    @property
-    def watched_loops(self) -> tuple[int, ...]:
-        return tuple(self.program.loops)
-
-
-class _EveryLink(Links):
-    def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
-        found = super().of(function, program)
-        if isinstance(found, NoLink):
-            raise SystemExit(found.reason)
-        whole = _EveryLoop(*(getattr(found, name) for name in Link.__dataclass_fields__))
-        object.__setattr__(whole, "program", program)
-        return whole
-
-
-class _Recorder(SimBackend):
-    """The executor, which keeps what it counted of the last launch."""
-
-    counted: dict[str, Any]
-
-    def __init__(self) -> None:
-        super().__init__(load_card("h200"), seed=0)
-        self._links = _EveryLink()
-
-    def _instructions(
-        self, links: Sequence[Link | NoLink], results: Sequence[LaunchResult]
-    ) -> MachineCounts | NoLink:
-        (link,), (result,) = links, results
-        assert isinstance(link, _EveryLoop)
-        program = link.program
-        self.counted = {
-            "places": program.places,
-            "loops": {
-                header: [loop.entries, sorted(loop.body), sorted(loop.each_iteration)]
-                for header, loop in program.loops.items()
-            },
-            "waits": sorted(program.waits),
-            "warps": result.block_warps.tolist(),
-            "threads": result.block_threads.tolist(),
-            "turns": {header: dict(turns) for header, turns in result.loop_iterations.items()},
-            "parted": result.block_parted.tolist(),
-        }
-        return super()._instructions(links, results)
-
-
-def _record(backend: _Recorder, case: Measurement, answers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _record(backend: SimBackend, case: Measurement, answers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     ladder = shipped_ladder("gemm")
     kernel = ladder.find(case.kernel)
     if kernel.source_hash != case.source_hash:
@@ -97,16 +46,28 @@ def _record(backend: _Recorder, case: Measurement, answers: dict[str, dict[str, 
     shape = configure(kernel, problem, case.block, case.params, backend.device)
     compiled = compile_kernel(shape, backend.compile_arch)
     (function,) = compiled.values()
-    backend.run(shape, compiled)
+    programs = backend.decoded.programs(shape, compiled)
+    (program,) = programs.values()
+    memory, buffers = device_memory(shape, backend.references_of(problem).inputs, None)
+    (result,) = run_launches(
+        *(backend.device, shape, programs, bound_launches(backend.device, shape, compiled)),
+        *(backend.decoded.find_links(shape, compiled, programs), backend.samples(shape), memory, buffers),
+    )
+    listing, counted = program.listing, Executed.by(result)
     code = f"code {hashlib.sha256(function.cubin).hexdigest()[:16]}"
-    known = {name: backend.counted.pop(name) for name in ("places", "loops", "waits")}
     answers[code] = {
         "entry": function.entry,
         "ptx": function.ptx,
         "listing": disassemble(function.cubin),
-        **known,
+        "places": listing.places,
+        "loops": {
+            header: [loop.entries, sorted(loop.body), sorted(loop.each_iteration)]
+            for header, loop in listing.loops.items()
+        },
+        "waits": sorted(listing.waits),
     }
-    return {"code": code, **backend.counted, "counters": []}
+    turns = {header: dict(turns) for header, turns in counted.turns.items()}
+    return {"code": code, **asdict(counted), "turns": turns, "counters": []}
 
 
 def main() -> None:
@@ -116,7 +77,7 @@ def main() -> None:
     parser.add_argument("-k", dest="kernels", required=True)
     parser.add_argument("-o", dest="output", type=Path, default=OUTPUT)
     options = parser.parse_args()
-    backend, answers = _Recorder(), dict[str, dict[str, Any]]()
+    backend, answers = SimBackend(load_card("h200")), dict[str, dict[str, Any]]()
     about = {}
     for run in map(read_run, options.results):
         about = {name: run.environment.get(name, "") for name in ("nvrtc", "ncu", "driver")}

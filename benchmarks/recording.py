@@ -33,7 +33,7 @@ METRICS = (
 #: Counting opcodes changes the code, and with it what copies that read nothing do to shared memory: these are
 #: counted again by themselves.
 _COPIES = tuple(
-    name for row in OF_NCU if (row.executor or "").startswith("async_copy_") for name in row.metrics
+    name for row in OF_NCU if row.executor and row.name.startswith("async_copy_") for name in row.metrics
 )
 #: Opcodes worth keeping: memory, barriers, and multiply-adds.
 _KEPT_OPCODES = ("LD", "ST", "ATOM", "RED", "BAR", "FFMA", "DFMA")

@@ -113,8 +113,7 @@ _CORES = cycle(sorted(os.sched_getaffinity(0)))
 _MARK = "GPUPROF_SURVIVAL"
 _DONE = re.compile(r"^\[\d+/\d+\] (\S+) (\S+)(?: on (.+?))? \d+x\d+: ok", re.MULTILINE)
 _PROFILED = re.compile(r"^ncu: (\S+) (\S+) ", re.MULTILINE)
-_KNOWN = re.compile(r"^Going on from .*: (\d+) points? (?:is|are) known", re.MULTILINE)
-_RESCUED = re.compile(r"its rows are in (\S+)$", re.MULTILINE)
+_KNOWN = re.compile(r"^Continuing .*: (\d+) points? (?:is|are) known", re.MULTILINE)
 
 #: Kernel, size, and the device where there are several.
 Row = tuple[str, str, str]
@@ -228,9 +227,6 @@ def kill(
         errors += process.communicate()[1]
         told = told or _rows_told(errors)
         left = _left_behind(mark, setup.gone_s)
-        rescued = _RESCUED.search(errors)
-        if rescued and not (process.returncode == 0 and results.exists()):
-            results = folder / rescued[1]
         readable = True
         try:
             held = _held(results)

@@ -30,6 +30,15 @@ def run(*command, cwd=None):
     )
 
 
+def test_every_script_finds_what_it_names():
+    """Those that record answers of cards run seldom, and are then wanted."""
+    scripts = PACKAGE.parent / "benchmarks"
+    done = run(
+        sys.executable, "-c", f"import {', '.join(path.stem for path in scripts.glob('*.py'))}", cwd=scripts
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.deep
 @pytest.mark.skipif(sys.version_info[:2] > (3, 11), reason="a newer Python needs newer packages")
 def test_gpuprof_runs_on_the_oldest_packages_that_it_allows(tmp_path):
