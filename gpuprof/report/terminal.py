@@ -114,7 +114,7 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
         _print_table(writer, layout, table)
         return
     for tile in tiles:
-        writer.paragraph(tile.lead, f"{tile.size} {tile.kernel}, {tile.said}", "strong")
+        writer.paragraph(tile.lead, f"{tile.size}: {tile.kernel}, {tile.said}", "strong")
 
 
 class _TableLayout:

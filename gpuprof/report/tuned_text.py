@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points of a search, or of a run with several, as a document: the answer at each size, who is in front."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
@@ -89,12 +90,16 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
 
 
 def _map(size: TunedSize, caption: str) -> Iterator[Table]:
-    """Points over two axes as a table that is its own heat map; nothing where fewer or more of them move."""
+    """Points over two axes as a table that is its own heat map; nothing where fewer or more of them move.
+
+    Nor where most places would be empty.
+    """
     points = [(_axes(row.values), row) for row in size.rows]
     names = dict.fromkeys(name for values, _ in points for name in values)
     along = {name: sorted({values.get(name, 0) for values, _ in points}) for name in names}
     moving = [name for name, values in along.items() if len(values) > 1]
-    if size.several or len(moving) != 2:
+    places = math.prod(len(along[name]) for name in moving)
+    if size.several or len(moving) != 2 or 2 * len(points) < places:
         return
     down, across = sorted(moving, key=lambda name: len(along[name]), reverse=True)
     found = {(values[down], values[across]): row for values, row in points}
