@@ -33,13 +33,13 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_accesses import Cache, Manner
-from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.texture_objects import TexelView
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.memory_steps import parts_of
-from gpuprof.executor.steps.spaces import scatter
+from gpuprof.executor.steps.spaces import GlobalSpace, MemoryRequest
 from gpuprof.texture_units import FACES, LAYOUTS, Texels
 
 _U64, _U32, _S32 = ARITHMETIC["u64"], ARITHMETIC["u32"], ARITHMETIC["s32"]
@@ -315,24 +315,16 @@ _CACHES = frozenset({"ca", "cg", "cs", "cv", "wb", "wt"})
 
 def load_surface(coder: Coder, item: Instruction) -> Step:
     """`suld.b`: one element or a vector per lane."""
-    access = _SurfaceAccess(coder, item, item.operands[1], parts_of(item.operands[0]))
+    access = _SurfaceAccess(coder, item, item.operands[1], parts_of(item.operands[0]), Manner.READ)
     coder.uncounted.add("global_load")
     writes = [coder.target(part, item) for part in access.parts]
 
     def step(batch: Batch, mask: Mask) -> None:
         result: Lanes = np.zeros((batch.blocks, batch.warps, 32, access.size), dtype=np.uint8)
-        for place in access.places(batch, mask, "reads"):
-            if not place.mask.empty:
-                batch.events.tell("read", place.buffer, **place.access(0, item.line))
-            lanes = np.broadcast_to(place.mask.lanes, result.shape[:-1])
-            for part in range(access.size // place.granule):
-                index = np.broadcast_to(place.index(part), lanes.shape)
-                content = place.buffer.view(place.granule).take(np.where(lanes, index, 0))
-                begin = part * place.granule
-                whole = np.ascontiguousarray(content)[..., None].view(np.uint8)
-                result[..., begin : begin + place.granule] = np.where(
-                    lanes[..., None], whole, result[..., begin : begin + place.granule]
-                )
+        for pieces, address, part in access.places(batch, mask, "reads"):
+            for space, where in pieces:
+                content = np.ascontiguousarray(space.read(batch, address, part))[..., None].view(np.uint8)
+                result[..., where] = np.where(part.lanes[..., None], content, result[..., where])
         elements = result.view(access.dtype)
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
@@ -342,20 +334,17 @@ def load_surface(coder: Coder, item: Instruction) -> Step:
 
 def store_surface(coder: Coder, item: Instruction) -> Step:
     """`sust.b`: one element or a vector per lane."""
-    access = _SurfaceAccess(coder, item, item.operands[0], parts_of(item.operands[1]))
+    access = _SurfaceAccess(coder, item, item.operands[0], parts_of(item.operands[1]), Manner.WRITE)
     coder.uncounted.add("global_store")
     reads = [coder.reader(part, access.dtype, item) for part in access.parts]
 
     def step(batch: Batch, mask: Mask) -> None:
         values = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1)
         content = np.ascontiguousarray(values).view(np.uint8)
-        for place in access.places(batch, mask, "writes"):
-            if place.buffer.read_only:
-                place.fault(batch, item.line, "writes", f"{place.buffer.name}, which is read-only")
-            for part in range(access.size // place.granule):
-                begin = part * place.granule
-                piece = np.ascontiguousarray(content[..., begin : begin + place.granule])
-                place.write(batch, part, piece.view(moved_dtype(place.granule))[..., 0], item.line)
+        for pieces, address, part in access.places(batch, mask, "writes"):
+            for space, where in pieces:
+                piece = np.ascontiguousarray(content[..., where]).view(moved_dtype(space.request.size))
+                space.write(batch, address, part, piece[..., 0])
 
     return where_active(coder, item, step)
 
@@ -366,69 +355,33 @@ def update_surface(coder: Coder, item: Instruction) -> Step:
     operation = atomic_operation(name, next((word for word in item.opcode[3:] if word in ARITHMETIC), ""))
     if operation is None or name not in ("add", "min", "max", "and", "or"):
         raise UnsupportedInstruction(item.name, item.line)
-    access = _SurfaceAccess(coder, item, item.operands[0], (item.operands[1],))
+    access = _SurfaceAccess(coder, item, item.operands[0], (item.operands[1],), Manner.STRONG_WRITE)
     read = coder.reader(item.operands[1], operation.dtype, item)
 
     def step(batch: Batch, mask: Mask) -> None:
-        shape = (batch.blocks, batch.warps, 32)
-        values = np.broadcast_to(read(batch), shape)
-        for place in access.places(batch, mask, "updates"):
-            if place.buffer.read_only:
-                place.fault(batch, item.line, "updates", f"{place.buffer.name}, which is read-only")
-            if place.granule != access.size:
-                raise UnsupportedInstruction(item.name, item.line, batch.names(place.mask.first()))
-            lanes = np.broadcast_to(place.mask.lanes, shape)
-            index = np.broadcast_to(place.index(0), shape)[lanes]
-            batch.events.tell(
-                "update", place.buffer, **place.access(0, item.line), manner=Manner.STRONG_WRITE
-            )
-            content = place.buffer.view(access.size)
-            place.buffer.combined = True
-            apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
-            place.buffer.store(index, content[index], access.size)
+        values = np.broadcast_to(read(batch), (batch.blocks, batch.warps, 32))
+
+        def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
+            return apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
+
+        for pieces, address, part in access.places(batch, mask, "updates"):
+            if len(pieces) > 1:
+                raise UnsupportedInstruction(item.name, item.line, batch.names(part.first()))
+            pieces[0][0].update(batch, address, part, apply)
 
     return where_active(coder, item, step)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """What lanes of one instruction access of one surface.
-
-    A piece of `granule` bytes is moved at once: accesses start at multiples of it.
-    """
-
-    buffer: Buffer
-    start: NDArray[np.int64]
-    granule: int
-    mask: Mask
-
-    def index(self, part: int) -> NDArray[np.int64]:
-        """Return where a piece of the access lies, in units of its size; 0 for lanes without."""
-        index = self.start // self.granule + part
-        return np.asarray(np.where(self.mask.narrowed_to(index.shape), index, 0))
-
-    def access(self, part: int, line: int) -> dict[str, Any]:
-        """Return what is told of lanes that access a piece."""
-        return {"index": self.index(part), "mask": self.mask, "size": self.granule, "line": line}
-
-    def write(self, batch: Batch, part: int, values: Lanes, line: int) -> None:
-        """Store a piece of each lane."""
-        access = self.access(part, line)
-        batch.events.tell("write", self.buffer, values, **access, manner=Manner.WRITE)
-        where, chosen = scatter(access["index"], values, self.mask)
-        self.buffer.store(where, chosen, self.granule)
-
-    def fault(self, batch: Batch, line: int, verb: str, where: str) -> None:
-        """Raise the fault of the first lane."""
-        position = self.mask.first()
-        start = int(np.broadcast_to(self.start, (batch.blocks, batch.warps, 32))[position])
-        batch.fault(FaultKind.OUT_OF_BOUNDS, f"{verb} {where}", line, position, self.buffer.address + start)
+#: Parts of an access, each moved at once, and which of its bytes they are.
+_Pieces = list[tuple[GlobalSpace, slice]]
 
 
 class _SurfaceAccess:
     """An instruction that accesses surfaces."""
 
-    def __init__(self, coder: Coder, item: Instruction, place: Operand, parts: tuple[Operand, ...]) -> None:
+    def __init__(
+        self, coder: Coder, item: Instruction, place: Operand, parts: tuple[Operand, ...], manner: Manner
+    ) -> None:
         words = [word for word in item.opcode[1:] if word not in _CACHES]
         geometry = next((word for word in words if word in GEOMETRIES), "")
         kind = next((word for word in words if word in ARITHMETIC), "")
@@ -438,6 +391,8 @@ class _SurfaceAccess:
         self.kind, self.parts, self.dtype = GEOMETRIES[geometry], parts, ARITHMETIC[kind]
         self.size = self.dtype.itemsize * len(parts)
         self._line = item.line
+        self._manner = manner
+        self._pieces: dict[int, _Pieces] = {}
         layout = LAYOUTS[self.kind]
         self._handle, given = handle_and_coordinates(coder, place, item)
         if layout.cube or len(given) < layout.axes + layout.layered:
@@ -445,16 +400,37 @@ class _SurfaceAccess:
         self._reads = [coder.reader(part, _S32, item) for part in given[: layout.axes + layout.layered]]
         self._layered, self._axes = layout.layered, layout.axes
 
-    def places(self, batch: Batch, mask: Mask, verb: str) -> Iterator[_Place]:
+    def places(
+        self, batch: Batch, mask: Mask, verb: str
+    ) -> Iterator[tuple[_Pieces, NDArray[np.int64], Mask]]:
         """Yield what the lanes access, surface by surface, checked; lanes that are out are left out."""
         given = [read(batch).astype(np.int64) for read in self._reads]
         layer, axes = (given[0], given[1:]) if self._layered else (np.zeros((1, 1, 1), np.int64), given)
         for made, part in objects_of(batch, self._handle(batch), mask, self._line):
             if made.sampling is not None:
                 refuse_object(batch, part, self._line, "a texture, not a surface")
-            yield self._place(batch, made, part, _in_three(axes, layer), verb)
+            address, part = self._place(batch, made, part, _in_three(axes, layer), verb)
+            if self._manner.writes and made.buffer.read_only:
+                text, everywhere = f"{verb} {made.buffer.name}, which is read-only", part.lanes
+                batch.refuse(FaultKind.OUT_OF_BOUNDS, part, everywhere, self._line, text, at=address)
+            if not part.empty:
+                yield self._pieces_of(gcd(self.size, made.texels.texel_bytes)), address, part
 
-    def _place(self, batch: Batch, made: TexelView, mask: Mask, where: list[Any], verb: str) -> _Place:
+    def _pieces_of(self, size: int) -> _Pieces:
+        """Return what moves the access in pieces of so many bytes, at multiples of which it starts."""
+        if size not in self._pieces:
+            self._pieces[size] = [
+                (
+                    GlobalSpace(MemoryRequest(None, self._line, size, start, self._manner)),
+                    slice(start, start + size),
+                )
+                for start in range(0, self.size, size)
+            ]
+        return self._pieces[size]
+
+    def _place(
+        self, batch: Batch, made: TexelView, mask: Mask, where: list[Any], verb: str
+    ) -> tuple[NDArray[np.int64], Mask]:
         texels = made.texels
         limits = (texels.row_bytes - self.size + 1, texels.extents[1], texels.extents[2])
         inside: Any = np.ones((1, 1, 1), dtype=np.bool_)
@@ -472,7 +448,7 @@ class _SurfaceAccess:
         text += f" of {self.size}"
         batch.refuse(FaultKind.MISALIGNED, mask, crooked, self._line, text, where[0], at=at)
         start = (where[2] * texels.extents[1] + where[1]) * texels.row_bytes + where[0]
-        return _Place(made.buffer, start, gcd(self.size, texels.texel_bytes), mask)
+        return np.asarray(made.buffer.address + start), mask
 
     def _report(
         self, batch: Batch, made: TexelView, position: tuple[int, int, int], where: list[Any], verb: str
