@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.block_kinds import rows_of
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 
 #: Lanes of a warp.
 WARP = 32
@@ -106,9 +107,47 @@ class Mask:
             self._narrowed[shape] = np.broadcast_to(narrowed(self.lanes, shape), shape)
         return self._narrowed[shape]
 
+    @cached_property
+    def places(self) -> tuple[NDArray[np.intp], ...]:
+        """The blocks, warps and lanes of the set's members, in order."""
+        return np.broadcast_to(self.lanes, (self.blocks, self.warps, WARP)).nonzero()
+
+    @cached_property
+    def _leaders(self) -> tuple[NDArray[np.intp], ...]:
+        """The place of each warp's first member; of a warp without one that of another."""
+        shape = self.blocks, self.warps
+        active = np.broadcast_to(self.active_warps[..., 0], shape)
+        warps = np.arange(self.blocks * self.warps).reshape(shape)
+        first = warps[:, 0] + active.argmax(axis=1)
+        of_block = np.where(active.any(axis=1), first, active.argmax())
+        block, warp = np.divmod(np.where(active, warps, of_block[:, None]), self.warps)
+        return block, warp, np.broadcast_to(self.lanes, (*shape, WARP)).argmax(axis=2)[block, warp]
+
+    def joined(self, value: Lanes) -> Lanes:
+        """Return an operand with one element for each warp, block, or for all, whose members hold the same.
+
+        A thread of a warp that acts alone has as little to look at as that.
+        """
+        if value.size == 1 or self.whole:
+            return value
+        each = np.broadcast_to(value[_along(value, self._leaders)], (self.blocks, self.warps))[..., None]
+        alone = np.array_equal(self.thread_count, self.warp_count)
+        if not (alone or ((value == each) | ~self.lanes).all()):
+            return value
+        return uniform_blocks(each[:, :1] if (each == each[:, :1]).all() else each)
+
+    def held(self, value: Lanes) -> NDArray[Any]:
+        """Return what each member holds: shape (members,)."""
+        return np.broadcast_to(value[_along(value, self.places)], len(self.places[0]))
+
     def first(self) -> tuple[int, int, int]:
         """Return (block, warp, lane) of the first lane in the set."""
         return first_true(self.lanes)
+
+
+def _along(value: Lanes, places: tuple[NDArray[np.intp], ...]) -> tuple[Any, ...]:
+    """Return how to index an operand, which has an axis of 1 where it is uniform, by places in the batch."""
+    return tuple(at if extent > 1 else 0 for at, extent in zip(places, value.shape, strict=True))
 
 
 def first_true(where: Bools) -> tuple[int, int, int]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the decoders of all bulk copies share: operands, what is checked, and global memory by chunks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import gcd
 from typing import Any, NoReturn
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
@@ -79,13 +79,11 @@ class BulkAddress:
         self._offset = memory.offset - (coder.shared_start if shared else 0)
         self._read = address_reader(coder, item, memory)
 
-    def __call__(self, batch: Batch) -> Lanes:
-        address = self._read(batch).astype(np.int64)
-        return address + self._offset if self._offset else address
-
-    def in_block(self, batch: Batch, rank: int | None) -> Lanes:
+    def __call__(self, batch: Batch, mask: Mask, rank: int | None = None) -> Lanes:
         """Return the address, or that of the same place in the block of a rank."""
-        return self(batch) if rank is None else in_block(self._read(batch), rank) + self._offset
+        address = mask.joined(self._read(batch))
+        address = address.astype(np.int64) if rank is None else in_block(address, rank)
+        return address + self._offset if self._offset else address
 
 
 class BoxOperands:
@@ -107,8 +105,8 @@ class BoxOperands:
 
         `rank` is of the block in whose memory the box is, at the same place; None where its address says.
         """
-        address_of_box, where = self._shared.in_block(batch, rank), self._map(batch)
-        coordinates = [read(batch).astype(np.int64) for read in self._reads]
+        address_of_box, where = self._shared(batch, mask, rank), self._map(batch, mask)
+        coordinates = [mask.joined(read(batch)).astype(np.int64) for read in self._reads]
         check_multiple(
             batch, self._line, mask, address_of_box, _TENSOR_ALIGNMENT, "at byte {} of shared memory"
         )
@@ -196,19 +194,12 @@ def _judge(
     batch.events.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
 
 
-def chosen_of(batch: Batch, mask: Mask, values: Iterable[Lanes]) -> list[Lanes]:
-    """Return what lanes in the mask have of some values: of a warp one lane copies, and has little to do."""
-    shape = (batch.blocks, batch.warps, WARP)
-    lanes = np.flatnonzero(np.broadcast_to(mask.lanes, shape))
-    return [np.broadcast_to(each, shape).reshape(-1)[lanes] for each in values]
-
-
 def tell_of_reads(batch: Batch, line: int, mask: Mask, first: Lanes, size: Lanes) -> None:
     """Tell who listens what the copy engine reads for each lane in the mask, though no value moves.
 
     `first` is the address of the first byte, `size` how many there are.
     """
-    (who,) = chosen_of(batch, mask, [batch.events.order.threads])
+    who = mask.held(batch.events.order.threads)
     for each in np.unique(size[size > 0]).tolist():
         chosen = size == each
         buffer = batch.memory.holding(int(first[chosen][0]), int(first[chosen][0]) + 1)

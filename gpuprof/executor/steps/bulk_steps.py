@@ -32,7 +32,6 @@ from gpuprof.executor.steps.bulk_places import (
     box_places,
     by_number,
     check_multiple,
-    chosen_of,
     gathered,
     in_shared,
     inside_of,
@@ -70,13 +69,15 @@ class Multicast:
         if self._read is None:
             yield None, mask
             return
-        blocks, count = self._read(batch).astype(np.int64), batch.layout.blocks
+        blocks, count = mask.joined(self._read(batch)).astype(np.int64), batch.layout.blocks
         text = f"copies to the blocks of mask {{:#x}}, but its cluster has {count}"
         beyond = (blocks >> count) != 0
         batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, beyond, self._line, text, blocks)
         for rank in range(count):
-            lanes = ((blocks >> rank) & 1 == 1) & mask.lanes
-            if lanes.any():
+            chosen = (blocks >> rank) & 1 == 1
+            if chosen.all():
+                yield rank, mask
+            elif (lanes := chosen & mask.lanes).any():
                 yield rank, mask.of(lanes)
 
     def each(self, coder: Coder, item: Instruction, copy: Callable[[Batch, Mask, int | None], None]) -> Step:
@@ -122,14 +123,15 @@ def _load(coder: Coder, item: Instruction) -> Step:
     blocks = Multicast.of(coder, item)
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
-        to, start, length = target.in_block(batch, rank), source(batch), size(batch).astype(np.int64)
+        to, start = target(batch, mask, rank), source(batch, mask)
+        length = mask.joined(size(batch)).astype(np.int64)
         columns = barrier.use(batch, mask, rank)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         if batch.events.address_only:
-            tell_of_reads(batch, item.line, mask, *chosen_of(batch, mask, (start, length)))
+            tell_of_reads(batch, item.line, mask, mask.held(start), mask.held(length))
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
@@ -149,7 +151,7 @@ def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
     barrier = BarrierOperand(coder, item, item.operands[3])
 
     def step(batch: Batch, mask: Mask) -> None:
-        to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
+        to, start, length = target(batch, mask), source(batch, mask), size(batch).astype(np.int64)
         columns = barrier.use(batch, mask)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
@@ -178,7 +180,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
         columns = barrier.use(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.events.address_only:
-                first = chosen_of(batch, of_map, coordinates)
+                first = [of_map.held(coordinate) for coordinate in coordinates]
                 tell_of_reads(batch, item.line, of_map, *inside_of(tensor, first))
                 batch.bulk.bring(columns, of_map, length)
                 continue
@@ -273,7 +275,7 @@ def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step
     size = coder.reader(item.operands[2], S32, item)
 
     def step(batch: Batch, mask: Mask) -> None:
-        to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
+        to, start, length = target(batch, mask), source(batch, mask), size(batch).astype(np.int64)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to {:#x}")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")

@@ -71,6 +71,7 @@ class Coder:
     unmodelled: list[tuple[str, int]] = field(default_factory=list)
     clocks: set[str] = field(default_factory=set)
     carry: int = field(init=False)
+    _masks: dict[tuple[int, bool], Callable[[Batch], Mask]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.carry = self.slots.scratch(np.dtype(np.bool_))
@@ -123,10 +124,12 @@ class Coder:
         return write
 
     def mask(self, item: Instruction) -> Callable[[Batch], Mask]:
-        """Return a function that gives the lanes that execute an instruction."""
+        """Return a function that gives the lanes that execute an instruction: all of one guard share it."""
         if item.guard is None:
             return _current_mask
-        slot, negated = self.slots.register(item.guard, item.line), item.negated
+        guard = slot, negated = self.slots.register(item.guard, item.line), item.negated
+        if guard in self._masks:
+            return self._masks[guard]
         last: list[Any] = [None, None, None]
 
         def masked(batch: Batch) -> Mask:
@@ -137,6 +140,7 @@ class Coder:
             mask: Mask = last[2]
             return mask
 
+        self._masks[guard] = masked
         return masked
 
 

@@ -8,6 +8,7 @@ generic ones, take all.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +55,15 @@ class ClusterAccess:
     size: Addresses | int
     mask: Mask
 
-    @property
+    @cached_property
     def _address(self) -> Addresses:
         return self.start + self.batch.layout.shared_start
 
-    @property
+    @cached_property
     def _rank(self) -> Addresses:
         return self._address >> RANK_SHIFT
 
-    @property
+    @cached_property
     def _offset(self) -> Addresses:
         return (self._address & _OFFSET) - self.batch.layout.shared_start
 

@@ -50,7 +50,7 @@ class BarrierOperand:
 
     def pattern(self, batch: Batch, mask: Mask, rank: int | None = None) -> SharedPattern:
         """Return where the barriers of the lanes in `mask` lie: as their address says, or so in a rank."""
-        address = self._address(batch)
+        address = mask.joined(self._address(batch))
         if rank is not None:
             address = in_block(address, rank)
         return self._space.examined(batch, address, mask, load=False)
@@ -116,9 +116,10 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         if complete.any() and (early := complete & mask.lanes).any():
             # The phase waits for bytes alone: they may come in time for this arrival.
             batch.bulk.deliver(columns, early)
-        counts = one if amount is None or announces else amount(batch)
+        given = one if amount is None else mask.joined(amount(batch))
+        counts = one if announces else given
         if announces:
-            _announce(batch, mask, columns, amount(batch) if amount else one, item.line)
+            _announce(batch, mask, columns, given, item.line)
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
         phases, beyond = barriers.phases(columns, mask, counts)
@@ -176,7 +177,7 @@ def _expect(coder: Coder, item: Instruction) -> Step:
 
     def run(batch: Batch, mask: Mask) -> None:
         columns = place.use(batch, mask)
-        _announce(batch, mask, columns, amount(batch), item.line)
+        _announce(batch, mask, columns, mask.joined(amount(batch)), item.line)
 
     return where_active(coder, item, run)
 
@@ -197,7 +198,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
     def run(batch: Batch, mask: Mask) -> None:
         barriers, pattern = batch.mbarriers, place.pattern(batch, mask)
         columns = place.numbers(batch, mask, pattern)
-        phase = awaited(batch)
+        phase = mask.joined(awaited(batch))
 
         def over() -> Bools:
             current = barriers.at(barriers.phase, columns)

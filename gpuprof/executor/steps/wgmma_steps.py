@@ -164,7 +164,7 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         operations = product.operations * form.columns // _COLUMNS_OF_TILE
         batch.tally.add(site, "operations", mask.warp_count * operations)
         batch.tally.add(site, "requests", mask.warp_count)
-        descriptors = [operand.descriptor(batch) for operand in in_shared]
+        descriptors = [mask.joined(operand.descriptor(batch)) for operand in in_shared]
 
         def examined() -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
             addresses = [
