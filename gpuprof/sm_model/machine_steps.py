@@ -68,6 +68,8 @@ _UNTIL = re.compile(r"(?:SB(\d)|gsb\d), (0x[0-9a-f]+)")
 _MEETING = re.compile(r"(0x[0-9a-f]+)(?:, (0x[0-9a-f]+))?$")
 _PRODUCT = re.compile(r"\.64x(\d+)x")
 _LANES = 32
+#: Of memory, by an instruction without traffic.
+_NOTHING, _SHUFFLED = Traffic(), Traffic(1.0)
 #: Of a word of every lane.
 _LANE_SECTORS = 4
 _REGISTER = re.compile(r"[-|~!]*R(\d+)(\.reuse)?")
@@ -122,6 +124,7 @@ def _step_of(
     """An instruction's step, but for operands and line, and the name of its pipe."""
     values = constants.values
     pipe = "imad" if one.name == "IMAD" else next(iter(pipe_of(one, _ARCHITECTURE)), "none")
+    asked = traffic.get(one.address)
     step = Step(
         kind=_kind(one, word),
         pipe=_PIPES.get(pipe, 0),
@@ -130,13 +133,16 @@ def _step_of(
         waits=tuple(number for number in range(_BARRIERS) if word.waits >> number & 1),
         sets=word.sets,
         frees=word.frees,
+        asked=asked or (_SHUFFLED if one.name == "SHFL" else _NOTHING),
     )
-    step.asked = asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
-    missed = asked.sectors * asked.sharers / (asked.missing or 1.0)
-    step.lines = max(1.0, missed * asked.spread)
-    stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
-    step.scattered = _scattered(asked.run, "writes" if stores else "reads", values)
-    step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
+    if asked is None:
+        asked = step.asked
+    else:
+        missed = asked.sectors * asked.sharers / (asked.missing or 1.0)
+        step.lines = max(1.0, missed * asked.spread)
+        stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
+        step.scattered = _scattered(asked.run, "writes" if stores else "reads", values)
+        step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
     if one.name == "UCGABAR_WAIT":
         step.stall = values["cluster_barrier_cycles"]
     if step.kind == StepKind.BULK:
