@@ -156,3 +156,23 @@ def test_sectors_of_many_lines_are_at_most_two_fewer():
     assert len(far) > 150
     assert set(far) <= {0, 1, 2}
     assert far.count(0) >= 0.75 * len(far)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3])
+def test_joined_operands_hold_for_every_member_what_it_held(share):
+    rng = np.random.default_rng(7)
+    for shape in ((3, 4, 32), (1, 4, 32), (3, 1, 1), (3, 4, 1)):
+        lanes = rng.random((3, 4, 32)) < share
+        lanes[1, 2, 5] = True
+        mask = Mask(lanes, 3, 4)
+        for value in (rng.integers(99, size=shape), np.full(shape, 7)):
+            joined = np.broadcast_to(mask.joined(value), lanes.shape)
+            np.testing.assert_array_equal(joined[lanes], np.broadcast_to(value, lanes.shape)[lanes])
+            np.testing.assert_array_equal(mask.held(value), joined[lanes])
+
+
+def test_a_lane_of_a_block_that_acts_alone_leaves_one_element_of_each_block():
+    lanes, value = np.zeros((3, 4, 32), dtype=bool), np.arange(3 * 4 * 32).reshape(3, 4, 32)
+    lanes[0, 1, 4] = lanes[2, 3, 9] = True
+    assert Mask(lanes, 3, 4).joined(value)[[0, 2]].tolist() == [[[36]], [[361]]]
+    assert Mask(lanes, 3, 4).joined(np.where(lanes, 5, value)).shape == (1, 1, 1)
