@@ -138,7 +138,8 @@ def _in_place_of(head: str, operand: _Operand, hidden: _Hidden) -> str | None:
     if word in _NAME_FILES:
         new = operand(rest) if word == "include" else None
         if new is None:
-            return f"#error {REFUSED} {word} {_plain(rest)}"
+            plain = re.sub(r"[^\w./+-]", " ", rest[:200]).strip()  # nothing that is read as a literal
+            return f"#error {REFUSED} {word} {plain}"
         return None if new == rest else f"#include{new}"
     answered = _ASKS.sub(lambda asked: _answered(asked, operand), rest)
     if word in ("if", "elif") and hidden(answered):
@@ -155,11 +156,6 @@ def _answered(asked: "re.Match[str]", operand: _Operand) -> str:
 def _without_comments(line: str) -> str:
     *ended, last = line.split("*/")
     return " ".join((*(part.partition("/*")[0] for part in ended), last))
-
-
-def _plain(text: str) -> str:
-    """A name without what a compiler would read as a literal."""
-    return re.sub(r"[^\w./+-]", " ", text[:200]).strip()
 
 
 def _hidden_questions(definitions: Iterable[tuple[str, str]]) -> _Hidden:

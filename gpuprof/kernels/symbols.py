@@ -4,7 +4,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuprof.cuda_source.brackets import split_list
@@ -198,31 +198,23 @@ def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known:
 
 
 def left_unset(kernel: Kernel, ptx_of: Mapping[str, str]) -> str:
-    """What is to be said of constants that the host would set, functions use, and the header does not set.
-
-    PTX comes by the names of the functions that are launched.
-    """
+    """What is to be said of constants that the host would set, functions use, and the header does not set."""
     code = masked(kernel.source)
     found = {match["name"]: line_of(code, match.start()) for match in _SET_BY_HOST.finditer(code)}
     set_here = {name.rpartition("::")[2] for name in kernel.symbols}
-    used = {word for entry, ptx in ptx_of.items() for word in _words_of(entry, ptx)}
-    left = [
-        f"{name} (line {line})"
-        for name, line in found.items()
-        if name not in set_here and variable_named(name, used)
-    ]
+    used = set[str]().union(*(_words_of(entry, ptx) for entry, ptx in ptx_of.items()))
+    names = [name for name in found if name not in set_here and variable_named(name, used)]
+    left = [f"{name} (line {found[name]})" for name in names]
     if not left:
         return ""
     return f"Nobody sets {listed(left, _MOST_LISTED)}: what the host copies there is said under [symbols]."
 
 
-def _words_of(entry: str, ptx: str) -> Iterator[str]:
+def _words_of(entry: str, ptx: str) -> set[str]:
     """Words of the instructions of a function and of those that it may call; directives begin with a dot."""
-    for part in re.split(r"^(?=.*\.(?:entry|func)\b)", ptx, flags=re.MULTILINE)[1:]:
-        name = re.search(r"\.entry\s+([\w$]+)", part)
-        if name is None or name[1] == entry:
-            for line in re.findall(r"^(?!\s*\.).+", part, re.MULTILINE):
-                yield from re.findall(r"[\w$]+", line)
+    parts = re.split(r"^(?=.*\.(?:entry|func)\b)", ptx, flags=re.MULTILINE)[1:]
+    code = "".join(part for part in parts if f".entry {entry}(" in part or ".entry" not in part)
+    return set(re.findall(r"\w+", re.sub(r"^\s*\..*", "", code, flags=re.MULTILINE)))
 
 
 def symbols_of(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> tuple[ModuleSymbol, ...]:

@@ -57,10 +57,8 @@ def _widths(width: Value, array: Value) -> list[tuple[int, int]]:
     """How much goes before and behind each axis: of one number for all, or one or a pair for each."""
     widths = width if isinstance(width, tuple) else (width,) * np.ndim(array)
     if len(widths) != np.ndim(array):
-        count = f"{len(widths)} widths for an array of {np.ndim(array)} dimensions"
-        raise ValueError(f"pad got {count}; for one axis, ((before, behind),)")
-    pairs = (each if isinstance(each, tuple) else (each, each) for each in widths)
-    return [(int(before), int(behind)) for before, behind in pairs]
+        raise ValueError(f"pad got {len(widths)} widths for an array of {np.ndim(array)} dimensions")
+    return [(int(each[0]), int(each[1])) if isinstance(each, tuple) else (int(each),) * 2 for each in widths]
 
 
 def _rounded_to(dtype: str) -> _Function:
@@ -72,10 +70,6 @@ def _reduction(name: str) -> _Function:
     return lambda array, axis=None, keepdims=False: getattr(np, name)(
         array, axis=axis, keepdims=bool(keepdims)
     )
-
-
-def _cumulative(name: str) -> _Function:
-    return lambda array, axis=None: getattr(np, name)(array, axis=axis)
 
 
 @dataclass(frozen=True)
@@ -177,7 +171,8 @@ _ARRAYS = _Grammar(
         **{name: _binary(name) for name in ("power", "fmod", "matmul", "outer")},
         **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "mean", "var", "std")},
         **{name: _reduction(name) for name in ("any", "all", "argmax", "argmin")},
-        **{name: _cumulative(name) for name in ("cumsum", "cumprod")},
+        "cumsum": lambda array, axis=None: np.cumsum(array, axis),
+        "cumprod": lambda array, axis=None: np.cumprod(array, axis),
         "cdiv": _INTEGERS.functions["cdiv"],
         "sort": lambda array, axis=-1: np.sort(array, axis=axis),
         "argsort": lambda array, axis=-1: np.argsort(array, axis=axis, kind="stable"),

@@ -41,10 +41,6 @@ _EXPECTED = re.compile(r"\((?P<line>\d+)\): error: expected an? \S+")
 #: A name that a line declares, of a type in one word or as a pointer.
 _DECLARED = re.compile(r"(?:\b(?:int|unsigned|long|char|bool|float|double|\w+_t)\s|[*&])(?=\s*(?P<name>\w+))")
 _MACRO = r"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(?P<body>.+)"
-_REDEFINED = re.compile(
-    r"^(?P<place>[^\n]+?\(\d+\)): warning [^\n]*incompatible redefinition of macro \"(?P<name>\w+)\"",
-    re.MULTILINE,
-)
 #: Functions of a warp before they were told which lanes take part.
 _WITHOUT_MASK = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all")
 _MOST_LISTED = 8
@@ -81,7 +77,9 @@ def explain(
     errors = [line.strip() for line in lines if "error" in line or "ptxas fatal" in line]
     own = [line for line in errors if not (line.startswith(_NAMES) or _COUNT.match(line))]
     if own or not errors:
-        first = _telling(own) if own else "see the log"
+        first = own[0] if own else "see the log"
+        if "does not apply here" in first:  # a mark on what could not be read as a function
+            first = next((line for line in own if _TELLS_WHY.search(line)), first)
         fix = _fix_of(program, first)
         if own and not first.startswith(f"{file_name}("):
             first += _whence(log[log.find(first) :], file_name)
@@ -101,16 +99,12 @@ def explain(
 
 def lost_macro(log: str, options: Iterable[str]) -> CompileError | None:
     """The error of a source that gives a macro another value than these options do; None where none does."""
-    given = {option.removeprefix("-D").partition("=")[0] for option in options if option.startswith("-D")}
-    for match in _REDEFINED.finditer(log):
-        if (name := match["name"]) in given:
-            what = (
-                f"{match['place']} defines {name} too, and wins over what define in the header, or -D, says."
-            )
-            return CompileError(
-                what, log=log, fix=f"Remove it there, or put it between #ifndef {name} and #endif."
-            )
-    return None
+    given = "|".join(option[2:].partition("=")[0] for option in options if option.startswith("-D"))
+    found = re.search(rf'^(.+\(\d+\)): warning .*redefinition of macro "({given})"', log, re.MULTILINE)
+    if found is None:
+        return None
+    what = f"{found[1]} defines {found[2]} too, and wins over define in the header and -D."
+    return CompileError(what, log=log, fix=f"Remove it there, or put #ifndef {found[2]} around it.")
 
 
 def no_such_kernel(
@@ -166,13 +160,6 @@ def _with_values(function: KernelFunction) -> str:
         f", where {listed(names, _MOST_LISTED)} {stands} for a type such as real, a number, or an integer of"
         " [parameters]"
     )
-
-
-def _telling(errors: Sequence[str]) -> str:
-    """The first error; where it is a mark on what could not be read as a function, the one that says why."""
-    if "does not apply here" in errors[0]:
-        return next((line for line in errors if _TELLS_WHY.search(line)), errors[0])
-    return errors[0]
 
 
 def _whence(log: str, file_name: str) -> str:

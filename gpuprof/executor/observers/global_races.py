@@ -327,11 +327,9 @@ class Shadow(Observer):
             if Manner.IDLE_READ in (one.manner, other):
                 self._meet_idle(one, granules, owners, other, accesses)
                 continue
-            counts = None
-            if other is Manner.EXCHANGED:
-                counts = of_others(owners, WARP, OF_BLOCK)
-            elif not (apart or other in everywhere):
-                counts = of_others(owners, one.order.block_threads, OF_CLUSTER)
+            group = (WARP, OF_BLOCK) if other is Manner.EXCHANGED else (one.order.block_threads, OF_CLUSTER)
+            anybody = apart or (other in everywhere and other is not Manner.EXCHANGED)
+            counts = None if anybody else of_others(owners, *group)
             if (met := accesses.conflict(one.order, granules, owners, counts)) is not None:
                 sizes = (width, other_width) if apart else (0, 0)
                 did = _THE_SAME if met.again and other is Manner.WRITE else other.value

@@ -10,8 +10,7 @@ swap would fail and bring the right value. So such a load may meet the swaps of 
 
 And one whose value only guarded stores take, which not every lane that loads may make.
 
-And one of shared memory whose value a shuffle takes at once: who stores behind the shuffle has met the lanes
-that loaded, which had what they loaded by then.
+And one of shared memory whose value a shuffle takes: lanes that store behind it have met those that loaded.
 """
 
 from collections.abc import Iterable
@@ -77,18 +76,15 @@ def exchanged_loads(blocks: Iterable[Iterable[Instruction]], pure: frozenset[str
         loaded: dict[str, Instruction] = {}
         for item in items:
             read, written = reads_and_writes(item)
-            sources = [loaded[name] for name in read if name in loaded]
+            held = [loaded[name] for name in read if name in loaded]
             if item.opcode[0] == "shfl":
-                alike = (one for one in sources if (one.guard, one.negated) == (item.guard, item.negated))
-                found |= set(map(id, alike))
+                found |= {id(one) for one in held if (one.guard, one.negated) == (item.guard, item.negated)}
             elif item.opcode[0] not in pure | {"ld"}:
                 loaded.clear()
-            if item.opcode[:2] == ("ld", "shared"):
-                sources = [item]
+            held = [item] if item.opcode[:2] == ("ld", "shared") else held * (item.opcode[0] == "mov")
             for name in written:
                 loaded.pop(name, None)
-                if sources and item.opcode[0] in ("ld", "mov"):
-                    loaded[name] = sources[0]
+            loaded |= dict.fromkeys(written, held[0]) if held else {}
     return found
 
 
