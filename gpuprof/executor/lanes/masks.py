@@ -113,6 +113,11 @@ class Mask:
         return np.broadcast_to(self.lanes, (self.blocks, self.warps, WARP)).nonzero()
 
     @cached_property
+    def _alone(self) -> bool:
+        """Whether no two members are of one warp."""
+        return np.array_equal(self.thread_count, self.warp_count)
+
+    @cached_property
     def _leaders(self) -> tuple[NDArray[np.intp], ...]:
         """The place of each warp's first member; of a warp without one that of another."""
         shape = self.blocks, self.warps
@@ -128,17 +133,17 @@ class Mask:
 
         A thread of a warp that acts alone has as little to look at as that.
         """
-        if value.size == 1 or self.whole:
+        if value.shape[1:] == (1, 1) or self.whole:
             return value
-        each = np.broadcast_to(value[_along(value, self._leaders)], (self.blocks, self.warps))[..., None]
-        alone = np.array_equal(self.thread_count, self.warp_count)
-        if not (alone or ((value == each) | ~self.lanes).all()):
+        each = value[_along(value, self._leaders)][..., None]
+        if not (self._alone or ((value == each) | ~self.lanes).all()):
             return value
         return uniform_blocks(each[:, :1] if (each == each[:, :1]).all() else each)
 
     def held(self, value: Lanes) -> NDArray[Any]:
         """Return what each member holds: shape (members,)."""
-        return np.broadcast_to(value[_along(value, self.places)], len(self.places[0]))
+        held = value[_along(value, self.places)]
+        return held if held.ndim else np.full(len(self.places[0]), held)
 
     def first(self) -> tuple[int, int, int]:
         """Return (block, warp, lane) of the first lane in the set."""
