@@ -1,38 +1,62 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 
-// Tiles whose rows start anywhere in memory: the block's first 128 threads load them, and put them into shared memory as the
-// copy engine would, in rows of 128 bytes whose 16-byte pieces are permuted by the row's number. What does not exist is zero.
+// Tiles whose rows start anywhere in memory: the block's first 128 threads copy them to shared memory as the copy engine
+// would, in rows of 128 bytes whose 16-byte pieces are permuted by the row's number. What does not exist is zero.
+
+#include "cp_async.cuh"
 
 #define FETCHING 128 // threads that fetch, and arrive
+// Tiles under way behind the one that is waited for: a stage is free again only when the tile after its own is multiplied.
+#define AHEAD (A_WIDTH < 4 && B_WIDTH < 4 ? 0 : STAGES - 2)
 
-// Of ROWS rows, of which so many rows and columns exist, a warp loads each fourth one, a word each lane.
-template <int ROWS, typename T>
-static __device__ __forceinline__ void load_rows(unsigned (&words)[ROWS / 4], const T *from, int pitch, int rows, int columns)
+static __device__ __forceinline__ unsigned place_of(unsigned tile, int row, int byte)
 {
-    constexpr int PER_WORD = 4 / sizeof(T);
-    const int column = threadIdx.x % 32 * PER_WORD;
-    from += column;
-#pragma unroll
-    for (int i = 0; i < ROWS / 4; ++i) {
-        const int row = threadIdx.x / 32 + 4 * i;
-        const int left = row < rows ? columns - column : 0;
-        __align__(4) T values[PER_WORD];
-#pragma unroll
-        for (int j = 0; j < PER_WORD; ++j)
-            values[j] = j < left ? from[(size_t)row * pitch + j] : (T)0.0f;
-        words[i] = *(const unsigned *)values;
-    }
+    return tile + row * 128 + ((byte / 16 ^ row % 8) << 4) + byte % 16;
 }
-template <int COUNT> static __device__ __forceinline__ void keep_rows(unsigned target, const unsigned (&words)[COUNT])
-{
-    const int lane = threadIdx.x % 32;
+
+// ROWS rows of a tile, of which so many rows and columns exist. Where matrix rows start at multiples of 4, 8 or 16 bytes (WIDTH)
+// so many are copied at once, and nobody waits; halves of other rows come one by one, by way of registers.
+template <int WIDTH, int ROWS> struct Rows {
+    unsigned words[WIDTH < 4 ? ROWS / 4 : 1];
+
+    template <typename T>
+    __device__ __forceinline__ void load(const T *from, int pitch, int rows, int columns)
+    {
+        if (WIDTH >= 4)
+            return;
+        const int column = threadIdx.x % 32 * 2;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-        const int row = threadIdx.x / 32 + 4 * i;
-        store_word(target + row * 128 + ((lane / 4 ^ row % 8) << 4) + lane % 4 * 4, words[i]);
+        for (int i = 0; i < ROWS / 4; ++i) {
+            const int row = threadIdx.x / 32 + 4 * i;
+            const int left = row < rows ? columns - column : 0;
+            __align__(4) T values[2];
+#pragma unroll
+            for (int j = 0; j < 2; ++j)
+                values[j] = j < left ? from[(size_t)row * pitch + column + j] : (T)0.0f;
+            words[WIDTH < 4 ? i : 0] = *(const unsigned *)values;
+        }
     }
-}
+    template <typename T>
+    __device__ __forceinline__ void keep(unsigned tile, const T *from, int pitch, int rows, int columns)
+    {
+        constexpr int PIECE_BYTES = WIDTH < 4 ? 4 : WIDTH;
+        const int byte = threadIdx.x % (128 / PIECE_BYTES) * PIECE_BYTES;
+        const int column = byte / (int)sizeof(T);
+#pragma unroll
+        for (int i = 0; i < ROWS / PIECE_BYTES; ++i) {
+            const int row = threadIdx.x / (128 / PIECE_BYTES) + PIECE_BYTES * i;
+            const unsigned place = place_of(tile, row, byte);
+            if (WIDTH < 4)
+                store_word(place, words[WIDTH < 4 ? i : 0]);
+            else {
+                const bool exists = row < rows && column < columns;
+                copy<PIECE_BYTES>((T *)__cvta_shared_to_generic(place),
+                                  exists ? from + (size_t)row * pitch + column : from, exists);
+            }
+        }
+    }
+};
 
 // So many tiles of k to the stages, one after the other: of A BM rows of k, of B BK rows in blocks of 128 bytes.
 template <typename T>
@@ -40,20 +64,28 @@ static __device__ __forceinline__ void gather_tiles(unsigned stages, unsigned fu
                                                     int k, int tiles, int m, int n, int M, int N, int K)
 {
     constexpr int BLOCK = 128 / sizeof(T); // columns
-    unsigned of_a[BM / 4], of_b[BN / BLOCK][BK / 4];
+    Rows<A_WIDTH, BM> of_a;
+    Rows<B_WIDTH, BK> of_b[BN / BLOCK];
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile, k += BK) {
-        const unsigned stage = stages + tile % STAGES * STAGE;
-        load_rows<BM>(of_a, A + (size_t)m * K + k, K, M - m, K - k);
+    for (int tile = 0; tile < tiles + AHEAD; ++tile, k += BK) {
+        if (tile < tiles) {
+            const unsigned stage = stages + tile % STAGES * STAGE;
+            const T *a = A + (size_t)m * K + k, *b = B + (size_t)k * N + n;
+            of_a.load(a, K, M - m, K - k);
 #pragma unroll
-        for (int i = 0; i < BN / BLOCK; ++i)
-            load_rows<BK>(of_b[i], B + (size_t)k * N + n + i * BLOCK, N, K - k, N - n - i * BLOCK);
-        wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
-        keep_rows(stage, of_a);
+            for (int i = 0; i < BN / BLOCK; ++i)
+                of_b[i].load(b + i * BLOCK, N, K - k, N - n - i * BLOCK);
+            wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
+            of_a.keep(stage, a, K, M - m, K - k);
 #pragma unroll
-        for (int i = 0; i < BN / BLOCK; ++i)
-            keep_rows(stage + 128 * (BM + i * BK), of_b[i]);
-        publish_shared();
-        arrive_at(full + 8 * (tile % STAGES));
+            for (int i = 0; i < BN / BLOCK; ++i)
+                of_b[i].keep(stage + 128 * (BM + i * BK), b + i * BLOCK, N, K - k, N - n - i * BLOCK);
+        }
+        close_group();
+        if (tile >= AHEAD) {
+            wait_for_groups<AHEAD>();
+            publish_shared();
+            arrive_at(full + 8 * ((tile - AHEAD) % STAGES));
+        }
     }
 }

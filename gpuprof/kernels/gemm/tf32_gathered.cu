@@ -26,6 +26,8 @@ BM = 64 # rows of C per block
 BN = 64 # columns
 BK = 32 # k per tile
 CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+A_WIDTH = "16 if K % 4 == 0 else 8 if K % 2 == 0 else 4" # bytes of A that are copied at once: rows start at multiples of them
+B_WIDTH = "16 if N % 4 == 0 else 8 if N % 2 == 0 else 4" # of B
 SHARING = 1
 SPLIT = 1
 PANEL = 8

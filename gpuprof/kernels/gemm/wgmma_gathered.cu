@@ -23,21 +23,30 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
 [constants]
 BM = 64 # rows of C per block
-BN = 64 # columns
 BK = 64 # k per tile
+A_WIDTH = "16 if K % 8 == 0 else 8 if K % 4 == 0 else 4 if K % 2 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
+B_WIDTH = "16 if N % 8 == 0 else 8 if N % 4 == 0 else 4 if N % 2 == 0 else 2" # of B
 CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
 
 [parameters]
+BN = 64    # columns of C per block
+RESIDENT = 1 # blocks that an SM has registers for
 STAGES = 4 # tiles in shared memory
 WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
+BN = [64, 128]
+RESIDENT = [1, 2]
 STAGES = [3, 4, 6]
-WAYS = [0, 2, 3, 4, 6, 8]
+WAYS = [0, 1, 2, 3, 4, 6, 8]
 
 [[require]]
-condition = "STAGES >= 1 and (WAYS == 0 or 2 <= WAYS and WAYS <= 8)"
-because = "{id} shares a tile's k among 2 to 8 blocks"
+condition = "BN == 64 or BN == 128"
+because = "{id} has tiles of 64 or 128 columns"
+
+[[require]]
+condition = "STAGES >= 2 and 0 <= WAYS and WAYS <= 8"
+because = "{id} shares a tile's k among at most 8 blocks, and computes from one of its STAGES while another fills"
 
 [[require]]
 condition = "90 <= arch < 100"

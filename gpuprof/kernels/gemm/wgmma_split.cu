@@ -106,6 +106,9 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #ifndef SHARING
 #define SHARING 1
 #endif
+#ifndef RESIDENT
+#define RESIDENT 1 // blocks that an SM has registers for
+#endif
 #define PARTS (CLUSTER / SHARING) // of k
 
 #include "store_sums.cuh"
@@ -122,7 +125,7 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #define STORE_SUMS(...) store_sums<2>(total, pieces, &C_map, &C_map, __VA_ARGS__)
 #endif
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, RESIDENT)
     wgmma_split(int M, int N, int K, float alpha, OPERANDS, float beta, real *C C_TARGET)
 {
     // Coordinates.
