@@ -10,8 +10,8 @@ bottleneck = "That of the chosen kernel."
 
 [[choose]]
 kernel = "wgmma_gathered"
-when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and M * N <= 2000 * sm_count"
-because = "A small C whose rows the copy engine does not take: threads gather them."
+when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (M * N <= 2000 * sm_count or M * N <= 20000 * sm_count and M * N * K <= 2700000 * sm_count)"
+because = "Rows that the copy engine does not take, of a small C or a short k: threads gather them, as a copy of all would take longer than the products."
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
@@ -34,7 +34,7 @@ because = "As of two bytes: k split where C has few tiles, 64 columns to fill on
 
 [[choose]]
 kernel = "tf32_gathered"
-when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
+when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * (1 if M * N * K <= 1000000 * sm_count else 2) <= sm_count"
 because = "A small C whose rows the copy engine does not take: threads gather them."
 
 [[choose]]

@@ -6,7 +6,7 @@ dtypes = ["bf16", "f16"]
 title = "Rows of any length, gathered"
 rung = 675.8
 shape_of = "wgmma_producer"
-idea = "For a C of few tiles whose rows the copy engine does not take: the warpgroup that fetches loads them element by element, and writes them to shared memory as the copy engine would."
+idea = "For a C of few tiles whose rows the copy engine does not take: the warpgroup that fetches copies them, 4 to 16 bytes at once where rows start at multiples of so many, to where the copy engine would put them."
 after = "wgmma_split"
 change = "128 threads fetch, not one: pipe_lsu_instructions rise. No block waits for all others, as where rows are packed first."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
@@ -23,26 +23,19 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
 [constants]
 BM = 64 # rows of C per block
+BN = 64 # columns
 BK = 64 # k per tile
 A_WIDTH = "16 if K % 8 == 0 else 8 if K % 4 == 0 else 4 if K % 2 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
 B_WIDTH = "16 if N % 8 == 0 else 8 if N % 4 == 0 else 4 if N % 2 == 0 else 2" # of B
-CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+CLUSTER = "WAYS if WAYS else 1 if cdiv(M, BM) * cdiv(N, BN) >= sm_count else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
 
 [parameters]
-BN = 64    # columns of C per block
-RESIDENT = 1 # blocks that an SM has registers for
 STAGES = 4 # tiles in shared memory
 WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
-BN = [64, 128]
-RESIDENT = [1, 2]
 STAGES = [3, 4, 6]
 WAYS = [0, 1, 2, 3, 4, 6, 8]
-
-[[require]]
-condition = "BN == 64 or BN == 128"
-because = "{id} has tiles of 64 or 128 columns"
 
 [[require]]
 condition = "STAGES >= 2 and 0 <= WAYS and WAYS <= 8"
@@ -54,4 +47,5 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define GATHERED
+#define RESIDENT 2 // blocks that an SM has registers for
 #include "wgmma_split.cu"
