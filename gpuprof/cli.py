@@ -78,7 +78,7 @@ app.command("run", cls=ConfiguredCommand)(
 )
 
 
-@app.command(short_help="Write a commented kernel file to start from.")
+@app.command()
 def new(
     operation: Annotated[
         str,
@@ -331,12 +331,18 @@ def _refuse_spaces(arguments: list[str]) -> None:
             raise InputError(f"{option} takes one list, without spaces: {sizes[1]} follows it.", fix=fix)
 
 
+#: Columns of what the list of commands says of one.
+_SHORT = 62
+
+
 def _command() -> Any:
     """The command line; its list of commands ends no line with a stop, and names no type of Python's."""
     group: Any = typer.main.get_command(app)
     for command in group.commands.values():
-        if not isinstance(command, ConfiguredCommand):
-            command.short_help = (command.short_help or command.help).rstrip(".")
+        short = (command.short_help or command.help).rstrip(".")
+        if len(short) > _SHORT:
+            short = short.partition(": ")[0] if ": " in short[:_SHORT] else short[:_SHORT].rpartition(", ")[0]
+        command.short_help = short
         for found in command.params:
             if found.param_type_name == "argument":
                 found.display_type_rich = lambda ctx: None

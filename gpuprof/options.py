@@ -422,27 +422,24 @@ def keywords_of(command: str) -> Mapping[str, Option]:
     return {name: row for name, row in options_of(command).items() if row.owner is RunOptions}
 
 
-def run_options(command: str, given: Mapping[str, Any], *, typed: bool = False) -> RunOptions:
+def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
     """How to run, of what was typed or what a program gave; a command's defaults for the rest.
 
     Raises:
         InputError: A value makes no sense.
     """
     rows = keywords_of(command)
-    return RunOptions(
-        **{name: _value(row, given.get(name, row.default), typed) for name, row in rows.items()}
-    )
+    return RunOptions(**{name: _value(row, given.get(name, row.default)) for name, row in rows.items()})
 
 
-def _value(row: Option, given: Any, typed: bool) -> Any:
+def _value(row: Option, given: Any) -> Any:
     value = row.read(given)
     if row.within is not None and (value is not None or row.default is not None):
         number = isinstance(value, int if row.kind is int else (int, float)) and not isinstance(value, bool)
         least, most = row.within
         if not number or not least <= value <= most:
             what = "a whole number" if row.kind is int else "a number"
-            name = row.long if typed else row.name
-            raise InputError(f"{name} is {value!r}.", fix=f"Give {what} from {least} to {most:,}.")
+            raise InputError(f"{row.name} is {value!r}.", fix=f"Give {what} from {least} to {most:,}.")
     return value
 
 

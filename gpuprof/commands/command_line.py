@@ -45,9 +45,18 @@ def parameter(name: str, command: str = "profile", **changes: Any) -> Any:
 
 def _info(row: Option) -> Any:
     names = [f"{row.long}/--no-{row.long.removeprefix('--')}" if row.either else row.long, row.short]
+
+    def check(value: Any) -> Any:
+        least, most = row.within or (value, value)
+        if not least <= value <= most:
+            raise typer.BadParameter(f"{value} is not from {least} to {most:,}.")
+        return value
+
     return typer.Option(
         *filter(None, names),
         metavar=row.metavar,
+        # Of a range that Typer knows the help would say `0<=x<=4294967295`.
+        callback=check if row.within else None,
         help=row.help,
         rich_help_panel=row.group,
     )
@@ -87,7 +96,7 @@ def command_of(
 
         given = Given(
             SelectOptions(**held(SelectOptions)),
-            run_options(command, held(RunOptions), typed=True),
+            run_options(command, held(RunOptions)),
             GateOptions(**held(GateOptions)),
             OutputOptions(**held(OutputOptions)),
             CounterOptions(**held(CounterOptions)),

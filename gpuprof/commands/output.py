@@ -193,12 +193,8 @@ def has_browser() -> bool:
 
 def open_report(path: Path) -> None:
     """Open a report, or say that there is no browser; the report is written either way."""
-    if not (has_browser() and _opened(path)):
+    opened = False
+    with suppress(webbrowser.Error):
+        opened = has_browser() and webbrowser.open(path.absolute().as_uri())
+    if not opened:
         tell(f"There is no browser here: copy {path} to where there is one; it needs no other file.")
-
-
-def _opened(path: Path) -> bool:
-    try:
-        return webbrowser.open(path.absolute().as_uri())
-    except webbrowser.Error:
-        return False

@@ -11,7 +11,6 @@ machine, nor names a place outside of the project.
 """
 
 import os
-import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -92,15 +91,6 @@ class ConfiguredCommand(TyperCommand):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
-
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """What the list of commands says: the help where it fits, else clauses of it."""
-        text, clauses = self.help or "", re.finditer(r"[:,] ", self.help or "")
-        ends = [found.start() for found in clauses if found.start() <= limit]
-        found: str = super().get_short_help_str(limit)
-        if found.endswith("...") and ends:
-            return text[: next((at for at in ends if text[at] == ":"), ends[-1])]
-        return found.removesuffix("." if not found.endswith("...") else "")
 
     def invoke(self, ctx: Any) -> Any:
         from gpuprof import requirements

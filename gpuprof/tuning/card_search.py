@@ -359,21 +359,16 @@ class CardSearch:
         """
         until = math.inf if seconds is None else time.monotonic() + seconds
         workers = len(self._cards.transports(self.card))
-        batch = FIRST_BATCH if self.timed else max(FIRST_BATCH, workers)
-        waiting: list[tuple[SizeSearch, Case]] = []
+        # As few at a time as can be, where time may end.
+        batch = workers if seconds is not None else max(FIRST_BATCH, 0 if self.timed else workers)
         while self.card.lost is None and (time.monotonic() < until or not self.sizes[-1].measured):
-            if not waiting:
-                waiting = [
-                    (size, case)
-                    for size in self.sizes
-                    for case in size.next_cases(self._plan.budget.points, batch)
-                ]
-                batch = BATCH if self.timed else max(BATCH, workers)
-            if not waiting:
+            cases = [
+                (size, case)
+                for size in self.sizes
+                for case in size.next_cases(self._plan.budget.points, batch)
+            ]
+            if not cases:
                 return
-            # As few as can be where time may end.
-            most = len(waiting) if seconds is None else workers
-            cases, waiting = waiting[:most], waiting[most:]
 
             def measured(
                 index: int, measurement: Measurement, cases: Sequence[tuple[SizeSearch, Case]] = cases
@@ -383,6 +378,7 @@ class CardSearch:
                 self._measured(measurement)
 
             self._run([case for _, case in cases], measured, self._plan.options.seconds_per_case * _SHORT)
+            batch = BATCH if self.timed else workers
 
     def survivors(self) -> list[_Place]:
         """Points near the best, at all sizes."""
