@@ -417,6 +417,7 @@ _ROWS = (
             "lg_throttle": "waiting for room in the global-memory queue",
             "tex_throttle": "waiting for room in the texture queue",
             "math_pipe_throttle": "waiting for a busy arithmetic pipe",
+            "gmma": "waiting for a matrix product of its warpgroup",
             "wait": "waiting out a fixed latency",
             "not_selected": "ready, while another warp was issued",
             "selected": "issuing",

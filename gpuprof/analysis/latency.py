@@ -133,6 +133,7 @@ _AGAINST_STALL = {
         "fixed latencies",
         "put independent instructions between dependent ones (unroll, more accumulators)",
     ),
+    "gmma": ("matrix products", "wait for products later (start the next ones first, a warpgroup more)"),
     "no_instruction": ("instruction fetches", "keep the loop in the instruction cache (unroll less)"),
     "branch_resolving": ("branch resolving", "unroll the inner loop"),
     "drain": ("stores before exit", "end with fewer, wider stores"),

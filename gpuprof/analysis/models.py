@@ -29,7 +29,7 @@ REASONS = {
 #: latency and bandwidth are one, and the tail and the launch none.
 _STALLS = {
     "issue": ("selected", "not_selected", "dispatch_stall", "math_pipe_throttle", "no_instruction"),
-    "dependency": ("wait", "short_scoreboard", "mio_throttle", "branch_resolving", "imc_miss"),
+    "dependency": ("wait", "gmma", "short_scoreboard", "mio_throttle", "branch_resolving", "imc_miss"),
     "latency": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar"),
     "barrier": ("barrier",),
 }

@@ -228,6 +228,9 @@ class StreamingMultiprocessor:
             self._note(warp)
             self._end(warp, now)
             return
+        if kind == StepKind.PRODUCT:  # what it waits for is the end of others
+            step.spent[_DEPENDENCY] += step.spent[_ISSUE]
+            step.spent[_ISSUE] = 0.0
         if kind < StepKind.PHASE and kind != StepKind.UNTIL:
             self._begin(warp, step, now)
         self._advance(warp)
@@ -261,7 +264,7 @@ class StreamingMultiprocessor:
             held = sorted(warp.held[step.sets])
             done = held[: max(0, len(held) - step.outstanding)]
             warp.held[step.sets] = held[len(done) :]
-            self._wait(warp, max(done, default=(0.0, 0.0)), far=True)
+            self._wait(warp, max(done, default=(0.0, 0.0)), far=step.sets != PRODUCTS)
 
     def _wait(self, warp: _Warp, until: tuple[float, float], *, far: bool) -> None:
         """Let a warp wait for a result: what this stood in queues for is bandwidth."""
