@@ -96,7 +96,8 @@ def answer_document(
     """The answer of a run, in at most about 35 lines of 80 columns.
 
     Kernels that the user named are shown, or the reason why they have no figure. While counts and bounds are
-    `pending`, nothing is known to limit a kernel; the hint says where the rest stands.
+    `pending`, nothing is known to limit a kernel, nor is the peak of one that may use tensor cores; the hint
+    says where the rest stands.
     """
     run = replace(shortened(run), complete=run.complete or pending)
     if run.tuning is not None:
@@ -105,7 +106,8 @@ def answer_document(
     ladders = [ladder for _, ladder in held]
     content: list[Content] = list(_tables(run, held, named, pending))
     content += _missing(run, ladders, named)
-    found = [banner for banner in cautions(run) if banner.code not in _SAID and banner.level != "note"]
+    said = _SAID | {"beyond_peak"} if pending else _SAID
+    found = [banner for banner in cautions(run) if banner.code not in said and banner.level != "note"]
     content += [Sentence(f"{one.title}.", *_LEVELS[one.level]) for one in found[:_MOST_CAUTIONS]]
     content += _answers(run, held, pending)
     left = len(ladders) - _MOST_ANSWERS
@@ -246,7 +248,11 @@ def _columns(
         *_against(ladder),
         (
             Column(label, True, 5),
-            lambda row: _cell(FIGURES[share], row, lambda pct: numbers.percent(pct, 2)),
+            lambda row: (
+                _PENDING
+                if pending and label == "peak" and not (row.case.counters or row.case.is_reference)
+                else _cell(FIGURES[share], row, lambda pct: numbers.percent(pct, 2))
+            ),
         ),
         limited,
     ]
