@@ -30,6 +30,8 @@ _EACH_ITS_OWN = "each of the case's launches has its own: open the report in ncu
 _NO_COUNT = "it was not collected for one of the case's launches"
 #: Units that only a scaled value has.
 _SCALED = ("K", "M", "G", "T")
+#: Shares of peaks come out a little above 100, by the clocks; that of bytes used at 400 for some loads.
+_MOST_PCT = 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ def _counter(row: CounterInfo, launch: ProfiledLaunch) -> Counter:
         value, why = _converted(value, cell.unit, row.unit)
     if value is not None and complaint_about(Tally, value):
         value, why = None, f"Nsight Compute gives {value:g}, which counts nothing"
+    if value is not None and row.unit == "%" and value > _MOST_PCT:
+        value, why = None, f"Nsight Compute gives {value:g} %, more than there is"
     return Counter(value, row.unit, "ncu", name, why)
 
 

@@ -76,6 +76,17 @@ def test_a_number_that_counts_nothing_never_reaches_a_results_file(text):
     assert counter.reason.endswith(", which counts nothing")
 
 
+def test_a_share_of_more_than_there_is_is_none():
+    name = "global_load_efficiency_pct"
+    metric = COUNTERS[name].metrics[0]
+    found = []
+    for text in ("100.2", "400"):
+        (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
+        found.append(profile_of(launch, CopyMetrics()).counters[name])
+    assert [counter.value for counter in found] == [100.2, None]
+    assert found[1].reason == "Nsight Compute gives 400 %, more than there is"
+
+
 def test_a_scaled_unit_is_not_taken_for_a_base_unit():
     text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
     (launch,) = parse_raw_csv(text.replace('"byte/second"', '"Gbyte/second"').replace('"ns"', '"us"'))
