@@ -104,6 +104,7 @@ SETUPS = {
     "gpus": Setup(
         ("--device", "all", *_QUICK), (32, 64), devices=2, environment={**_EMULATED, "EMULATED_GPUS": "2"}
     ),
+    "cluster": Setup(("--device", "sim:h200", "--cluster", "local:2"), gone_s=15.0),
     "ncu": Setup(("--device", "0", "--ncu", *_QUICK), (32, 64, 96), environment=_EMULATED, gone_s=15.0),
     "tune": Setup(("--device", "sim:h200", "--budget", "20"), (512, 1024, 2048), each=5, searches=True),
 }

@@ -191,8 +191,8 @@ _CLUSTER = (
     "Measure on the workers of a Dask cluster: on every GPU they offer, or with --device sim on their CPUs."
 )
 _CLUSTER_TOLD = (
-    'Address of a Dask cluster whose workers measure: on each GPU that they offer, or with `device="sim"` on'
-    " their CPUs."
+    'Address of a Dask cluster, or `"local:N"`, whose workers measure: on each GPU that they offer, or with'
+    ' `device="sim"` on their CPUs.'
 )
 _COMPILE = "Longest that compiling one case may take, before its --timeout."
 _SIM_BLOCKS = "Blocks that sim runs of each grid.  [default: all when small]"
@@ -229,7 +229,9 @@ class RunOptions:
         given=str | int | Sequence[str | int],
         told=_DEVICE_TOLD,
     )
-    cluster: str | None = option(None, _CLUSTER, "ADDRESS", group=DEVICE, told=_CLUSTER_TOLD, of=_MEASURED)
+    cluster: str | None = option(
+        None, _CLUSTER, "ADDRESS|local:N", group=DEVICE, told=_CLUSTER_TOLD, of=_MEASURED
+    )
     arch: str | None = option(None, "Without a GPU: the architecture to stand in for.", "sm_XX", group=DEVICE)
     seed: int = option(0, "Seed of the random inputs.", "N", within=(0, 2**32 - 1), decides=str)
     timeout_s: float = option(60.0, "Longest one case may take.", "SECONDS", "--timeout", within=(1, 86_400))

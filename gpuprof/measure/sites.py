@@ -61,9 +61,9 @@ def sites_in(address: str, device: str) -> Sites:
             f"--device {device} does not go with --cluster: workers offer their GPUs themselves.",
             fix="Leave --device out for all of them, or execute: --device sim.",
         )
-    from gpuprof.measure.cluster.connection import Connection
+    from gpuprof.measure.cluster.local import connect
 
-    connection = Connection(address)
+    connection = connect(address, gpus=on_gpus)
     try:
         members = sorted(connection.members(), key=lambda member: (member.host, member.name))
         if not members:

@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from gpuprof.commands.doctor import examine
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError, ToolError
 from gpuprof.measure import sites
 from gpuprof.measure.cluster import connection as connections
+from gpuprof.measure.cluster import local
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.workers import WorkerSlot
 from gpuprof.measure.run import measure
@@ -62,12 +64,12 @@ def run_on(tmp_path):
     return run
 
 
-def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path, cluster):
+def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
     kernel = write_transpose_kernel(tmp_path, "mine")
     cards = ["sim:h200", "sim:a100"]
     alone = profile(kernel, sizes=64, device=cards[1]).record
     listed = profile(kernel, sizes=64, device=cards).record
-    fleet = profile(kernel, sizes=64, device=cards, cluster=cluster.scheduler_address).record
+    fleet = profile(kernel, sizes=64, device=cards, cluster="local:2").record
     assert listed.cases == fleet.cases
     assert listed.devices == fleet.devices
     assert listed.environment == fleet.environment
@@ -76,16 +78,15 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path, clu
     ]
 
 
-def test_a_search_finds_the_same_on_a_cluster(cluster):
+def test_a_search_finds_the_same_on_a_cluster(tmp_path):
     asked = {"kernels": {"smem_unrolled": {"TILE": [32, 64]}}, "sizes": 64, "device": "sim:h200"}
-    places = None, cluster.scheduler_address
-    here, there = (tune("transpose", **asked, cluster=place).run.record for place in places)
+    here, there = (tune("transpose", **asked, cluster=where).run.record for where in (None, "local:1"))
     assert len(here.cases) == 2
     assert there.cases == here.cases
     assert there.tuning == here.tuning
 
 
-def test_arrays_of_a_program_travel(tmp_path, cluster):
+def test_arrays_of_a_program_travel(tmp_path):
     np = pytest.importorskip("numpy")
     source = """
 extern "C" __global__ void twice(const float *x, float *y, int n)
@@ -105,7 +106,7 @@ extern "C" __global__ void twice(const float *x, float *y, int n)
         grid=1,
         block=128,
         device="sim:h200",
-        cluster=cluster.scheduler_address,
+        cluster="local:1",
     )
     assert [case.outcome for case in run.cases] == ["ok"]
 
@@ -210,21 +211,37 @@ def test_fleet_of_one_version_is_taken_whatever_its_numpy():
     assert checked_software(answers, [MEMBER]) == answers
 
 
-@pytest.mark.parametrize("address", ["nowhere", "", "host:port"])
+@pytest.mark.parametrize("address", ["local:0", "local:x", "local:", "nowhere", "", "host:port"])
 def test_address_that_makes_no_sense_is_bad_input(address):
     with pytest.raises(InputError, match="--cluster"):
         sites_in(address, "sim")
 
 
+def test_misspelt_cluster_of_this_machine_is_told_at_once(monkeypatch):
+    def unknown(host, port):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(InputError, match="--cluster loca:2 names no machine") as caught:
+        sites_in("loca:2", "sim")
+    assert caught.value.fix == "Did you mean local:2?"
+
+
 def test_numbers_of_gpus_do_not_go_with_a_cluster():
     with pytest.raises(InputError, match="offer their GPUs themselves"):
-        sites_in("tcp://node1:8786", "0,1")
+        sites_in("local:1", "0,1")
+
+
+def test_local_workers_need_a_gpu_each(monkeypatch):
+    monkeypatch.setattr(local, "_gpus_here", lambda: ["0"])
+    with pytest.raises(BackendUnavailable, match="needs 2 GPUs, one a worker; this machine has 1 GPU"):
+        local.connect("local:2", gpus=True)
 
 
 def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ToolError) as error:
-        sites_in("tcp://node1:8786", "sim")
+        sites_in("local:1", "sim")
     assert "pip install '.[cluster]' in gpuprof's checkout" in error.value.fix
 
 

@@ -7,7 +7,7 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +57,7 @@ def import_distributed() -> Any:
 
 
 class Connection:
-    """A cluster, for as long as a run lasts: by its scheduler's address, or a file that has it.
+    """A cluster, for as long as a run lasts: by its scheduler's address, a file that has it, or an object.
 
     Raises:
         InputError: The address makes no sense.
@@ -65,17 +65,18 @@ class Connection:
         ToolError: Dask is not installed.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: Any, shown: str, on_close: Callable[[], None] = lambda: None) -> None:
         distributed = import_distributed()
         # What it has to say of lost connections, the run says itself.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        self.shown = address
+        self.shown = shown
+        self._on_close = on_close
         where = {"scheduler_file": address} if _is_scheduler_file(address) else {"address": address}
         try:
             self.client = distributed.Client(**where, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise BackendUnavailable(
-                f"No cluster answers at {address}: {_first_line(error)}.",
+                f"No cluster answers at {shown}: {_first_line(error)}.",
                 fix="Start one (dask scheduler), and check the address and the firewall.",
             ) from error
         self._members: dict[str, Member] = {}
@@ -123,6 +124,8 @@ class Connection:
         self._watcher.join(_PULSE_S)
         with suppress(Exception):  # a cluster that is gone already has many ways to say so
             self.client.close(timeout=5)
+        with suppress(Exception):
+            self._on_close()
 
     def _watch(self) -> None:
         while not self._closed.wait(_PULSE_S):
@@ -144,15 +147,15 @@ def _software() -> dict[str, str]:
     return {"gpuprof": __version__, "host": platform.node(), **software_versions()}
 
 
-def _is_scheduler_file(address: str) -> bool:
+def _is_scheduler_file(address: Any) -> bool:
     """Whether an address is the file in which a scheduler tells its own."""
-    if _ADDRESS.fullmatch(address):
+    if not isinstance(address, str) or _ADDRESS.fullmatch(address):
         return False
     if Path(address).is_file():
         return True
     raise InputError(
         f"--cluster {address} is neither an address nor a scheduler's file.",
-        fix="Write tcp://HOST:8786, as the scheduler tells it, or the path of its --scheduler-file.",
+        fix="Write tcp://HOST:8786, as the scheduler tells it, the path of its --scheduler-file, or local:2.",
     )
 
 
