@@ -147,7 +147,9 @@ def _step_of(
         step.stall = values["cluster_barrier_cycles"]
     if step.kind == StepKind.BULK:
         alone, eight = (values[f"bulk_loads_by_{blocks}_gbps"] for blocks in (1, 8))
+        # The copy engine asks line by line, for parts of one as for all of it.
         step.effort = 1 + (alone / eight - 1) * min(1.0, asked.readers - 1)
+        step.effort *= asked.spread / _WHOLE_LINE
     wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
     match step.kind:
         case StepKind.SHARED:

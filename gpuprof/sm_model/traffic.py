@@ -270,7 +270,9 @@ def _dropped(nbytes: float, l2_bytes: float) -> float:
 def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic:
     seen = counts.get("seen_sectors", 0.0)
     if family in _BULK:
-        return Traffic(0.0, seen / counts["seen_copies"] if seen else 0.0)
+        sectors = seen / counts["seen_copies"] if seen else 0.0
+        spread = counts.get("seen_lines", 0.0) / max(1.0, seen)
+        return Traffic(0.0, sectors, spread=max(1 / _SECTORS_PER_PASS, spread))
     # Machine code may leave some of what is counted to others of the same place.
     times = max(times, counts.get("requests", 0.0))
     requests = counts.get("requests", 0.0) / times

@@ -287,14 +287,16 @@ def test_a_barrier_of_a_cluster_takes_what_was_measured() -> None:
     assert play(steps).ends == [pytest.approx(1 + constants_of(H200).values["cluster_barrier_cycles"])]
 
 
-def test_bulk_copies_of_what_others_copy_take_less_of_l2() -> None:
+def test_bulk_copies_of_what_others_copy_take_less_of_l2_and_of_parts_of_lines_more() -> None:
     code, values = code_of((["UTMALDG.2D [UR4], [UR6]"], ())), constants_of(H200).values
-    one, two, many = (
-        steps_of(
-            code.blocks[0].instructions, [WORD], {0: Traffic(0, 64, readers=readers)}, constants_of(H200), {}
+    one, two, many, apart = (
+        steps_of(code.blocks[0].instructions, [WORD], {0: asked}, constants_of(H200), {})
+        for asked in (
+            *(Traffic(0, 64, readers=readers) for readers in (1.0, 2.0, 8.0)),
+            Traffic(0, 64, spread=0.375),
         )
-        for readers in (1.0, 2.0, 8.0)
     )
+    assert apart[0].effort == 1.5
     assert one[0].effort == 1
     assert two[0].effort == many[0].effort
     assert two[0].effort == values["bulk_loads_by_1_gbps"] / values["bulk_loads_by_8_gbps"]

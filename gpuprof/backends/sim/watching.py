@@ -50,7 +50,8 @@ class CacheWatch(Observer):
             brought with the other half of 64 bytes, `brought`; of stores the lines of all warps together,
             `own_lines`, those that the store before wrote to as well, `again`, and the sectors that it did
             not, `own_sectors`; how many `runs` these make, or the fresh ones, with what was asked for before;
-            of bulk copies how many `copies`, of atomic operations how many `updates`.
+            of bulk copies how many `copies`, and lines as often as each asks for them, of atomic operations
+            how many `updates`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, by how many bytes the place that blocks first access moves along
@@ -172,8 +173,13 @@ class CacheWatch(Observer):
         if key not in self.moving and len(one.who):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
-            seen["copies"] += len(np.unique(one.by))
-            seen["sectors"] += len(one.by) * one.pieces * one.size >> _SECTOR
+            copies, nbytes = len(np.unique(one.by)), one.pieces * one.size
+            seen["copies"] += copies
+            seen["sectors"] += len(one.by) * nbytes >> _SECTOR
+            one_copy = one.by[int(self._place * len(one.by)) :][:1]  # there may be none
+            start = buffer.address + one.place[one.by == one_copy].astype(np.int64) * one.size
+            touched = np.concatenate((start, start + nbytes - 1)) >> _SECTOR + _LINE_SECTORS
+            seen["lines"] += copies * len(np.unique(touched))
             return seen, []
         if one.mask is None or self._left <= 0:
             return seen, []
