@@ -11,7 +11,7 @@ from ncu_support import install, table
 from problem_support import Gemm, find_kernel, ladder
 
 from gpuprof.commands.rendering import import_report
-from gpuprof.counters import COUNTERS
+from gpuprof.counters import COUNTERS, OCCUPANCY
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.shipped import shipped_operation
@@ -80,14 +80,14 @@ def launch(name, grid, block="(32, 32, 1)"):
 
 def test_merging_adds_counters_and_leaves_times_alone():
     run = run_of(case("naive", (2, 2, 1)), case("smem_tiled", (2, 2, 1)))
-    (row,) = parse_raw_csv(table([launch("naive", 2)]))
+    (row,) = parse_raw_csv(table([launch("naive", 2)], {COUNTERS[OCCUPANCY].metrics[0]: "93.5"}))
     profiles = {0: profile_of(row, CopyMetrics()), 1: without_profile("it died")}
     merged = merge(run, NcuOutcome(profiles, version="2025.3.1.0"))
     first, second = merged.cases
     assert first.timing == TIMING
     assert first.counters["global_load_sectors"].value == 1000
     assert first.counters_reason is None
-    assert first.occupancy.achieved_pct == 1000
+    assert first.occupancy.achieved_pct == 93.5
     assert first.occupancy.achieved_reason is None
     assert second.counters["global_load_sectors"].reason == "it died"
     assert second.counters_reason == "it died"
