@@ -64,7 +64,7 @@ def _wastes(facts: CaseFacts) -> Iterator[Action]:
         extra = _scattered_passes(facts, kind)
         if extra:
             why = f"{numbers.count(extra)} of {numbers.count(passes)} passes are of scattered lanes"
-            do = f"latency.coalesce global {kind}s (neighbouring lanes, neighbouring addresses)"
+            do = f"coalesce global {kind}s (neighbouring lanes, neighbouring addresses)"
             found += facts.allowing(do, why, bound_us * (1 - extra / passes), binding)
     yield from sorted(found, key=lambda action: action.least_us or 0.0)
 
