@@ -148,16 +148,17 @@ def gemm_case(
     limiter: str = "threads",
     noise: float = 0.002,
 ) -> Measurement:
-    """A correct, timed GEMM case."""
+    """A correct, timed case, of a GEMM unless the problem is another's."""
+    rows, columns = list(problem.sizes.values())[:2]
     return Measurement(
         kernel=kernel,
         problem=problem,
         block=block,
-        grid=(-(-problem.sizes["N"] // 32), -(-problem.sizes["M"] // 32), 1),
+        grid=(-(-columns // 32), -(-rows // 32), 1),
         params={},
         outcome="ok",
         source_hash="0" * 64,
-        verification=Verification(3.1e-5, 4.2e-7, 3.07e-5, problem.sizes["M"] * problem.sizes["N"]),
+        verification=Verification(3.1e-5, 4.2e-7, 3.07e-5, rows * columns),
         timing=TimingPair(timing(cold_us, noise), timing(cold_us * 0.94, noise)),
         resources=Resources(registers, 0, shared, 0),
         occupancy=Occupancy(occupancy, limiter, 2),
@@ -165,6 +166,13 @@ def gemm_case(
         counters_reason="Nsight Compute was not asked for",
         lines_reason="Nsight Compute was not asked for",
     )
+
+
+def ended(case: Measurement, outcome: str, reason: str, **fields: object) -> Measurement:
+    """The case, had it brought nothing home but what the compiler says."""
+    why = dict.fromkeys(("timing_reason", "occupancy_reason", "counters_reason"), "the case ended")
+    none = dict.fromkeys(("verification", "timing", "occupancy", "clocks"))
+    return replace(case, outcome=outcome, reason=reason, **{**why, **none, **fields})  # type: ignore[arg-type]
 
 
 def run(backend: BackendName, kernels: list[KernelRecord], cases: list[Measurement], **fields: object) -> Run:
@@ -213,20 +221,11 @@ def gemm_run() -> Run:
         gemm_case("reg_2x1", small, 7.9, (32, 16, 1), registers=38, shared=8192),
         gemm_case("cublas", small, 6.1),
         gemm_case("naive", large, 31_900.0),
-        Measurement(
-            kernel="smem_panel",
-            problem=large,
-            block=(32, 32, 1),
-            grid=(128, 128, 1),
-            params={},
-            outcome="failed",
-            source_hash="0" * 64,
-            reason="The block needs 1,048,576 bytes of shared memory; NVIDIA H200 offers 232,448"
+        ended(
+            gemm_case("smem_panel", large, 1.0, shared=1_048_576),
+            "failed",
+            "The block needs 1,048,576 bytes of shared memory; NVIDIA H200 offers 232,448"
             " (CUDA_ERROR_INVALID_VALUE).",
-            timing_reason="the case failed",
-            resources=Resources(40, 0, 1_048_576, 0),
-            occupancy_reason="the block does not fit on an SM",
-            counters_reason="the case failed",
             over_limit=True,
         ),
         gemm_case("smem_tiled", large, 22_900.0, shared=8192),
@@ -256,20 +255,14 @@ def transpose_run() -> Run:
                 if kernel != "naive_col" and (x, y) != (16, 16):
                     continue
                 slowness = 1 + 0.09 * abs(x - 8) / 8 + 0.05 * abs(y - 32) / 8
+                case = gemm_case(kernel, problem, cold_us * slowness, (x, y, 1), registers=16)
                 cases.append(
-                    Measurement(
-                        kernel=kernel,
-                        problem=problem,
-                        block=(x, y, 1),
+                    replace(
+                        case,
                         grid=(2048 // x, 2048 // y, 1),
-                        params={},
-                        outcome="ok",
-                        source_hash="0" * 64,
                         verification=Verification(0.0, 0.0, 0.0, 2048 * 2048),
-                        timing=TimingPair(timing(cold_us * slowness), timing(9.0 * slowness)),
-                        resources=Resources(16, 0, 0, 0),
+                        timing=replace(case.timing, warm=timing(9.0 * slowness)),
                         occupancy=Occupancy(100.0, "threads", 8),
-                        clocks=CLOCKS,
                         counters=counters(
                             "ncu",
                             global_load_sectors=524_288.0 * (4 if kernel.endswith("col") else 1),
@@ -322,21 +315,16 @@ def sim_run() -> Run:
         ),
     }
     cases = [
-        Measurement(
-            kernel=kernel,
-            problem=problem,
-            block=(32, 32, 1),
-            grid=(4, 4, 1),
-            params={},
-            outcome="ok",
-            source_hash="0" * 64,
+        replace(
+            gemm_case(kernel, problem, 1.0, shared=8192 if kernel == "smem_tiled" else 0),
             verification=Verification(2.0e-6, 3.0e-7, 5.6e-6, 128 * 128),
+            timing=None,
             timing_reason=reason,
             throughput_reason=reason,
-            resources=Resources(40, 0, 8192 if kernel == "smem_tiled" else 0, 0),
-            occupancy=Occupancy(100.0, "threads", 2),
+            clocks=None,
             clocks_reason=reason,
             counters=held,
+            counters_reason=None,
             lines_reason=None if kernel == "naive" else "not recorded",
             lines=(
                 SourceLine(18, {"global_load_requests": 131_072, "global_load_sectors": 327_680}),
@@ -447,17 +435,15 @@ def hostile_run() -> Run:
 def reference_case(kernel: str, problem: ProblemRecord, cold_us: float) -> Measurement:
     """A library's correct, timed case: no launch of its own, no resources."""
     why = "a library chooses its own kernels"
-    return Measurement(
-        kernel=kernel,
-        problem=problem,
-        block=(1, 1, 1),
+    return replace(
+        gemm_case(kernel, problem, cold_us, (1, 1, 1), noise=0.02),
         grid=None,
-        params={},
-        outcome="ok",
         source_hash="",
         verification=Verification(0.0, 0.0, 3.07e-5, 1024),
         timing=TimingPair(timing(cold_us, 0.02), None),
+        resources=None,
         resources_reason=why,
+        occupancy=None,
         occupancy_reason=why,
         clocks=None if kernel == "numpy" else CLOCKS,
         clocks_reason="it ran on the CPU" if kernel == "numpy" else None,
@@ -543,17 +529,7 @@ def chosen_run() -> Run:
         gemm_case("naive", large, 31_900.0),
         replace(other, chosen="float4_4x4", params={"unroll": 2}, lines_reason="they are float4_4x4's"),
         gemm_case("naive", ragged, 31_900.0),
-        Measurement(
-            kernel="by_size",
-            problem=ragged,
-            block=(1, 1, 1),
-            grid=None,
-            params={},
-            outcome="skipped",
-            source_hash="",
-            reason=none,
-            counters_reason="no kernel was chosen",
-        ),
+        ended(gemm_case("by_size", ragged, 1.0, (1, 1, 1)), "skipped", none, grid=None, source_hash=""),
     ]
     return run("gpu", kernels, cases)
 
