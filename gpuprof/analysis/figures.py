@@ -21,8 +21,6 @@ from gpuprof.analysis.status import blocks_of, on_host, waves
 from gpuprof.counters import COUNTERS, Better, describe
 from gpuprof.results import Measurement, Run
 
-_NO_REASON = "no reason was recorded"
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -54,19 +52,14 @@ class Figure:
 
     key: str
     label: str
-    group: str
     short: str
     phrase: str
-    unit: str
     meaning: str
     read: Read
+    group: str
+    unit: str = ""
     better: Better = "neither"
     telling: float = 1.0
-
-    @property
-    def is_text(self) -> bool:
-        """True for words, which align left."""
-        return self.unit == "text"
 
     def value(self, subject: Subject) -> float | None:
         """The figure as a number; None where it does not exist or is not a number."""
@@ -79,7 +72,8 @@ class Figure:
 
 def _reading(value: float | str | None, *reasons: str | None) -> Reading:
     """The value, or the first reason that there is for having none."""
-    return Reading(value) if value is not None else Reading(None, next(filter(None, reasons), _NO_REASON))
+    why = next(filter(None, reasons), "no reason was recorded")
+    return Reading(value, why if value is None else "")
 
 
 #: What a figure may be read from: the object, and where there is none, why.
@@ -111,8 +105,8 @@ _SOURCES: dict[str, Callable[[Subject], _Held]] = {
 }
 
 
-def of_path(path: str, absent: str) -> Read:
-    """A figure that an object of a case holds, by path: `speed.timing.p05_us`; `absent` is why it may not."""
+def of_path(path: str, absent: str, then: Callable[[Any], float | str]) -> Read:
+    """What `then` makes of what a case holds, by path: `speed.timing.p05_us`; `absent` is why it may not."""
     name, _, rest = path.partition(".")
     source, get = _SOURCES[name], attrgetter(rest)
 
@@ -121,7 +115,9 @@ def of_path(path: str, absent: str) -> Read:
         if held is None:
             return _reading(None, *why)
         value = get(held)
-        return Reading(value) if value is not None else _reading(None, *_reasons(name, held, subject), absent)
+        if value is None:
+            return _reading(None, *_reasons(name, held, subject), absent)
+        return Reading(then(value))
 
     return read
 
@@ -160,19 +156,6 @@ def of_counter(name: str) -> Read:
     return read
 
 
-def interval(subject: Subject) -> Reading:
-    """Half width of the median's 95 % confidence interval, in percent."""
-    speed, why = _speed(subject)
-    width = speed.timing.ci95_rel if speed else None
-    return _reading(None if width is None else 100.0 * width, *why, "too few samples for an interval")
-
-
-def sample_count(subject: Subject) -> Reading:
-    """Samples of the cold timing."""
-    speed, why = _speed(subject)
-    return _reading(len(speed.timing.samples_us) if speed else None, *why)
-
-
 def published(subject: Subject) -> Reading:
     """The time that a kernel's authors published for this size."""
     case = subject.case
@@ -192,22 +175,20 @@ def _row(
     label: str,
     meaning: str,
     *,
-    group: str,
-    unit: str = "",
     source: str = "",
     read: str | Read = "",
+    then: Callable[[Any], float | str] = lambda value: value,
     short: str = "",
     phrase: str = "",
-    better: Better = "neither",
-    telling: float = 1.0,
     absent: str = "",
+    **more: Any,
 ) -> Figure:
     """A figure; `read` is a path as of `of_path`, by default the key in `source`, and `absent` its reason."""
     short = short or label
     phrase = phrase or short[:1].lower() + short[1:]
     read = read or f"{source}.{key}"
-    how = of_path(read, absent) if isinstance(read, str) else read
-    return Figure(key, label, group, short, phrase, unit, meaning, how, better, telling)
+    how = of_path(read, absent, then) if isinstance(read, str) else read
+    return Figure(key, label, short, phrase, meaning, how, **more)
 
 
 def _sum(*names: str) -> Read:
@@ -249,10 +230,12 @@ _FIGURES = (
         "95 % CI",
         "Half width of the median's confidence interval.",
         unit="±%",
-        read=interval,
+        read="speed.timing.ci95_rel",
+        then=lambda width: 100.0 * width,
         short="±95 %",
+        absent="too few samples for an interval",
     ),
-    _cold("samples", "Samples", "Samples kept.", read=sample_count),
+    _cold("samples", "Samples", "Samples kept.", read="speed.timing.samples_us", then=len),
     _cold("launches_per_sample", "Launches each", "Back-to-back launches that one sample is the mean of."),
     _cold("dropped", "Dropped", "Samples excluded because the GPU was throttled."),
     _cold(
@@ -497,16 +480,8 @@ def counter_figure(name: str) -> Figure:
     """The figure of one counter; a foreign one is shown by its own name."""
     row = describe(name)
     return Figure(
-        name,
-        row.label,
-        "Counters",
-        row.column or row.label,
-        row.short,
-        row.unit,
-        row.meaning,
-        of_counter(name),
-        row.better,
-        row.telling,
+        *(name, row.label, row.column or row.label, row.short, row.meaning, of_counter(name)),
+        *("Counters", row.unit, row.better, row.telling),
     )
 
 

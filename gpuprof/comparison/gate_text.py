@@ -216,7 +216,7 @@ class _Parser:
         if name in IDENTITY or name == "verdict":
             return self._identity(token, changed, relation, value, at)
         figure = self._figure(token)
-        if figure.is_text:
+        if figure.unit == "text":
             wanted = self._text_value(token, changed, relation, value, at)
             return Clause(name, figure, _RELATIONS[relation], texts=self._parts(figure, wanted, at))
         if isinstance(value, str):
