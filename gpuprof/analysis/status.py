@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a case is within its run: rung or reference, how it ended, how it fills the device; and a caution."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -82,6 +82,7 @@ _STATUS = {
     "skipped": Status("skipped", Mark("○", "-"), "muted"),
 }
 _COMPILED = Status("compiled", Mark("◇", "c"), "muted", usable=True)
+_OVER_LIMIT = replace(_STATUS["skipped"], word="over limit")
 
 
 #: What a launch may ask too much of, as reasons call it, and the limit that it then exceeds.
@@ -95,10 +96,15 @@ def exceeded_limit(case: Measurement) -> str:
 
 
 def status_of(run: Run, case: Measurement) -> Status:
+    """The status of a case of a run."""
+    return status_on(run.backend, case)
+
+
+def status_on(backend: str, case: Measurement) -> Status:
     """The status of a case; without a backend that executes, one that compiled counts as done."""
-    if run.backend == "none" and case.outcome == "skipped" and case.resources is not None:
+    if backend == "none" and case.outcome == "skipped" and case.resources is not None:
         return _COMPILED
-    return _STATUS[case.outcome]
+    return _OVER_LIMIT if case.over_limit else _STATUS[case.outcome]
 
 
 Level = Literal["bad", "warning", "note"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
 from gpuprof.analysis.numbers import plural, time_us
+from gpuprof.analysis.status import status_on
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
@@ -37,9 +38,10 @@ class Shown(Progress):
     def __init__(self) -> None:
         self._pace = Pace(0)
         self._labels: tuple[str, ...] = ()
+        self._backend = ""
 
     def opened(self, opened: Opened, cases: int = 0) -> None:
-        self._pace, self._labels = Pace(cases), opened.labels
+        self._pace, self._labels, self._backend = Pace(cases), opened.labels, opened.backend
         if why := why_here(opened):
             tell(why)
 
@@ -108,7 +110,8 @@ class _Lines(Shown):
         took = self._pace.finish(measurement)
         ended = _time_of(measurement)
         if not ended:
-            ended = measurement.outcome + ("" if took is None else f" in {format_seconds(took)}")
+            ended = status_on(self._backend, measurement).word
+            ended += "" if took is None else f" in {format_seconds(took)}"
         told = [f"[{self._pace.done}/{self._pace.cases}] {measurement.kernel} {where}: {ended}"]
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
@@ -175,7 +178,7 @@ class _Bar(Shown):
     def opened(self, opened: Opened, cases: int = 0) -> None:
         if why := why_here(opened):
             self._progress.console.print(one_line(why), markup=False)
-        self._pace, self._labels = Pace(cases), opened.labels
+        self._pace, self._labels, self._backend = Pace(cases), opened.labels, opened.backend
         what = f"{len(opened.labels)} devices" if opened.labels else opened.device.name
         self._progress.update(self._task, description=one_line(what), total=cases or None)
 
@@ -187,7 +190,8 @@ class _Bar(Shown):
     def finished(self, measurement: Measurement) -> None:
         took = self._pace.finish(measurement)
         last = _time_of(measurement) or ("" if took is None else f"in {format_seconds(took)}")
-        self._advance([f"{measurement.outcome}, {last}"] if last and not self._narrow else [])
+        ended = status_on(self._backend, measurement).word
+        self._advance([f"{ended}, {last}"] if last and not self._narrow else [])
 
     def _advance(self, told: list[str]) -> None:
         if (rest := self._pace.rest_s()) is not None:

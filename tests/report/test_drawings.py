@@ -94,7 +94,7 @@ class TestBars:
         assert [row[0].get("href") for row in rows] == [f"#kernel-{rung.kernel.id}" for rung in self.rungs]
         by_name = {words(row[0][0]): words(row) for row in rows}
         assert by_name["reg_2x1"].startswith("reg_2x113.9 TFLOP/s · 9.91 ms · 20.7 % of peak · ")
-        assert by_name["smem_panel"].startswith("smem_panel✗ failed: The block needs 1,048,576 bytes")
+        assert by_name["smem_panel"].startswith("smem_panel○ over limit: The block needs 1,048,576 bytes")
 
     def test_lengths_are_rates_and_whiskers_percentiles(self) -> None:
         ends, values = [], []
