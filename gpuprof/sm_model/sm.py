@@ -21,6 +21,7 @@ from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
 
 SCHEDULERS = 4
+_OTHERS = range(1, SCHEDULERS)
 _HELD = PRODUCTS + 1
 _PIPES = 16
 _NEVER = float("inf")
@@ -29,16 +30,19 @@ _NEVER = float("inf")
 _READ_CYCLES = 8.0
 #: Of each pass but the first, the cycles that an answer comes later.
 _PASS_LATENCY = 2
-_ISSUE, _DEPENDENCY, _LATENCY, _BANDWIDTH, _BARRIER = range(len(REASONS))
+_ISSUE, _DEPENDENCY, _LATENCY, _BANDWIDTH, _AT_BARRIER = range(len(REASONS))
 #: Answers of DRAM come for whole requests: one is due when the shares of those before it make one up.
 _NEARLY_ONE = 0.999
 _ROUNDING = 1e-6
 #: Lines of stores that an SM combines: all words that a warp stores to so many, and none of twice as many.
 _STORED_LINES = 16
 _ALL = 1 << 60
+#: The kinds: to look up a member of an Enum takes longer, before Python 3.12, than to issue an instruction.
+_PLAIN, _LATE, _SHARED, _LOAD, _STORE, _COPY, _GROUP, _UNTIL, _PRODUCT, *_KINDS = StepKind
+_BULK, _BULK_STORE, _PHASE, _FENCE, _BARRIER, _END = _KINDS
 #: What does not pass through the data path of L1, and whose results come from beyond the SM.
-_NO_DATA = (StepKind.LATE, StepKind.PRODUCT)
-_FAR = (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
+_NO_DATA = (_LATE, _PRODUCT)
+_FAR = (_LOAD, _COPY, _GROUP)
 
 
 @dataclass(slots=True)
@@ -156,10 +160,8 @@ class StreamingMultiprocessor:
         self._left = blocks
         for _ in range(min(blocks, self._resident)):
             self._launch(0.0)
-        times, turn = self._time, self._turn
         while True:
-            while (now := min(times)) < _NEVER:
-                turn(times.index(now), now)
+            self._issue()
             # What a path leaves out nobody begins.
             stuck = {id(warp.block): warp.block for held in self._held for warp in held}
             resumed = [self._resume(block, _ALL) for block in stuck.values()]
@@ -184,61 +186,71 @@ class StreamingMultiprocessor:
             )
             self._time[unit] = min(self._time[unit], start)
 
-    def _turn(self, unit: int, now: float) -> None:
-        """Issue an instruction of a scheduler, or move on to when one can be issued."""
-        pipes, banks, held = self._pipes[unit], self._banks[unit], self._held[unit]
-        (even, odd), soonest, last = banks, _NEVER, self._last[unit]
-        for warp in held if last is None else chain((last,), held):
-            when = warp.ready
-            if when <= now:
-                step = warp.step
-                when = pipes[step.pipe]
-                # One operand may come a cycle late, more may not.
-                if step.even and when < (free := even - (step.even == 1)):
-                    when = free
-                if step.odd and when < (free := odd - (step.odd == 1)):
-                    when = free
+    def _issue(self) -> None:
+        """Issue instructions until no scheduler has a warp that will be ready."""
+        times, lasts = self._time, self._last
+        units = [*zip(self._held, self._pipes, self._banks, strict=True)]
+        while True:
+            unit, now = 0, times[0]
+            for other in _OTHERS:
+                if times[other] < now:
+                    unit, now = other, times[other]
+            if now == _NEVER:
+                return
+            (held, pipes, banks), last = units[unit], lasts[unit]
+            (even, odd), soonest = banks, _NEVER
+            for warp in held if last is None else chain((last,), held):
+                when = warp.ready
                 if when <= now:
-                    break
-            if when < soonest:
-                soonest = when
-        else:
-            self._time[unit], self._last[unit] = soonest, None
-            return
-        if warp is not last:
-            held.remove(warp)
-            held.append(warp)
-        self._time[unit], self._last[unit] = now + 1, warp
-        pipes[step.pipe] = now + step.cycles
-        if step.even:
-            banks[0] = (now if now > even else even) + step.even
-        if step.odd:
-            banks[1] = (now if now > odd else odd) + step.odd
-        step.spent[_ISSUE] += now - warp.issued - warp.waited
-        warp.issued, warp.waited, warp.ready = now, step.stall - 1, now + step.stall
-        if step.kind:  # as few have
-            self._do(warp, step, now)
-        else:
-            self._advance(warp)
+                    step = warp.step
+                    when = pipes[step.pipe]
+                    # One operand may come a cycle late, more may not.
+                    if step.even and when < (free := even - (step.even == 1)):
+                        when = free
+                    if step.odd and when < (free := odd - (step.odd == 1)):
+                        when = free
+                    if when <= now:
+                        break
+                if when < soonest:
+                    soonest = when
+            else:
+                times[unit], lasts[unit] = soonest, None
+                continue
+            if warp is not last:
+                held.remove(warp)
+                held.append(warp)
+                lasts[unit] = warp
+            times[unit] = now + 1
+            pipes[step.pipe] = now + step.cycles
+            if step.even:
+                banks[0] = (now if now > even else even) + step.even
+            if step.odd:
+                banks[1] = (now if now > odd else odd) + step.odd
+            step.spent[_ISSUE] += now - warp.issued - warp.waited
+            warp.issued, warp.waited, warp.ready = now, step.stall - 1, now + step.stall
+            if step.kind:  # as few have
+                self._do(warp, step, now)
+            else:
+                self._advance(warp)
 
     def _do(self, warp: _Warp, step: Step, now: float) -> None:
         """Let an instruction that was issued do what it does beside taking a slot."""
         kind = step.kind
-        if kind == StepKind.END:
+        if kind is _END:
             self._note(warp)
             self._end(warp, now)
             return
-        if kind == StepKind.PRODUCT:  # what it waits for is the end of others
+        if kind is _PRODUCT:  # what it waits for is the end of others
             step.spent[_DEPENDENCY] += step.spent[_ISSUE]
             step.spent[_ISSUE] = 0.0
-        if kind < StepKind.PHASE and kind != StepKind.UNTIL:
+        if kind < _PHASE and kind is not _UNTIL:
             self._begin(warp, step, now)
         self._advance(warp)
-        if kind == StepKind.BARRIER:
+        if kind is _BARRIER:
             self._arrive(warp, step, now)
-        elif kind == StepKind.PHASE:
+        elif kind is _PHASE:
             self._await(warp)
-        elif kind == StepKind.FENCE:
+        elif kind is _FENCE:
             self._wait(warp, (max(now + step.latency, warp.block.end), 0.0), far=True)
 
     def _advance(self, warp: _Warp) -> None:
@@ -260,7 +272,7 @@ class StreamingMultiprocessor:
                 self._wait(warp, max(held), far=warp.far[number])
                 held.clear()
                 warp.far[number] = False
-        if step.sets is not None and step.kind == StepKind.UNTIL:
+        if step.kind is _UNTIL and step.sets is not None:
             held = sorted(warp.held[step.sets])
             done = held[: max(0, len(held) - step.outstanding)]
             warp.held[step.sets] = held[len(done) :]
@@ -284,26 +296,26 @@ class StreamingMultiprocessor:
         """Find out when the result of an instruction comes."""
         done, queued, kind = now + step.latency, 0.0, step.kind
         taken = now
-        if kind == StepKind.GROUP:
+        if kind is _GROUP:
             done, queued = warp.copies
-        elif kind == StepKind.BULK_STORE:
+        elif kind is _BULK_STORE:
             self._store(warp, step, now)
-        elif kind == StepKind.BULK:
+        elif kind is _BULK:
             self._begin_copy(warp.block, step, now)
         elif kind not in _NO_DATA:
             start = max(now, self._data)
             self._data = taken = start + step.asked.passes
             last = start + _PASS_LATENCY * max(0.0, step.asked.passes - 1)
             done = last + step.latency
-            if kind == StepKind.STORE:
+            if kind is _STORE:
                 acknowledged = self._store(warp, step, start)
                 if step.crowded and acknowledged > done:
                     done, queued = acknowledged, acknowledged - done
-            elif kind != StepKind.SHARED:
+            elif kind is not _SHARED:
                 done, queued = self._cached(warp, step, last)
                 queued += start - now
         far = kind in _FAR
-        if kind == StepKind.COPY:
+        if kind is _COPY:
             warp.copies = max(warp.copies, (done, queued))
         if (number := step.sets) is not None:
             warp.held[number].append((done, queued))
@@ -444,7 +456,7 @@ class StreamingMultiprocessor:
         for warp in arrived:
             warp.ready = warp.resumes
             if (cycles := block.latest + self._rates.release_cycles - warp.ready) > 0:
-                warp.step.spent[_BARRIER] += cycles
+                warp.step.spent[_AT_BARRIER] += cycles
                 warp.waited += cycles
                 warp.ready += cycles
                 warp.resumed = warp.ready
