@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from keyword import iskeyword
 from math import prod
 from pathlib import Path
@@ -16,9 +17,11 @@ from gpuprof.console import say
 from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
-from gpuprof.errors import HeaderError, InputError, did_you_mean, nearest_file
+from gpuprof.errors import GpuprofError, HeaderError, InputError, did_you_mean, nearest_file
+from gpuprof.executor import UnsupportedInstruction, Use, array_uses
 from gpuprof.files import check_writable, read_input, same_file
 from gpuprof.kernels.built_files import read_built
+from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.header import header_span
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
@@ -26,7 +29,8 @@ from gpuprof.kernels.starting_point import listed_texts, starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
-from gpuprof.toolchain.nvrtc import compiled_kernels
+from gpuprof.toolchain.cache import compile_entries_cached
+from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
 from gpuprof.toolchain.signature import Declared, declared_parameters
 
 
@@ -104,6 +108,12 @@ _VECTOR = re.compile(r"(?<=at|le|nt)[234]\Z")
 _TYPE = re.compile(r"(?:typename|class)\b")
 #: Threads of a block, where nothing says how many.
 _THREADS = 256
+#: The value of a template's own parameter.
+_OWN = 16
+#: What PTX is compiled for, to see what a kernel does.
+_TARGET = "sm_90"
+#: Element types that values of so many bits most likely are, where PTX says no more.
+_OF_BITS = {"b8": "u8", "b16": "f16", "b32": "f32", "b64": "f64"}
 _ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
 
 
@@ -133,7 +143,9 @@ def with_own_header(path: Path, source: str) -> str:
         entry += f"({types})"
     own = [name for name in function.template_names if name in values]
     two = bool(_ROWS.search(masked(source)))
-    lines = [*_header(entry, own, taken, (16, 16) if two else (_THREADS,))]
+    instance_of_own = re.sub(rf"\b(?:{'|'.join(own)})\b", str(_OWN), entry) if own else entry
+    uses = _uses_of_source(path, source, instance_of_own)
+    lines = [*_header(entry, own, taken, uses, (16, 16) if two else (_THREADS,))]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
     return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
 
@@ -145,19 +157,53 @@ def built_header(path: Path) -> str:
         raise InputError(f"{path} has {'a header' if held.entries else 'no kernel'}.")
     entry = next((one for one in held.entries if function_of(one) == path.stem), held.entries[0])
     (kernel,) = compiled_kernels(held.built.ptx, [entry], "", held.built.cubin, "", ())
+    uses = _uses_of_ptx(held.built.ptx, entry)
     taken = []
-    for number, one in enumerate(kernel.parameters):
-        kind = (
-            "float *" if one.may_be_pointer else f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
-        )
-        kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t" if kind[0] == "i" else kind)
+    for number, (one, use) in enumerate(zip(kernel.parameters, uses or repeat(None), strict=False)):
+        if one.is_pointer or (one.may_be_pointer and (use or uses is None)):
+            named = _OF_BITS.get(use.type, use.type.replace("s", "i")) if use else ""
+            kind = f"{ELEMENT_TYPES.get(named, ELEMENT_TYPES['f32']).c_type} *"
+        else:
+            kind = f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
+            kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
         taken.append(Declared(f"const {kind}", "" if one.is_struct else kind, f"x{number}"))
     limits = kernel.block_limits
     block = limits.required or (min(prod(limits.largest or (_THREADS,)), _THREADS),)
-    return "\n".join((*_header(entry, (), taken, block), ""))
+    return "\n".join((*_header(entry, (), taken, uses, block), ""))
 
 
-def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], block: Sequence[int]) -> Iterator[str]:
+def _uses_of_source(path: Path, source: str, entry: str) -> list[Use | None] | None:
+    """As `_uses_of_ptx`, of CUDA C++; None where it does not compile as it stands."""
+    try:
+        options = compiler_options(target_of(_TARGET, (source,)))
+        (made,) = compile_entries_cached(source, path.name, [entry], options, carried_files(source, path, ()))
+    except GpuprofError:
+        return None
+    return _uses_of_ptx(made.ptx, made.entry)
+
+
+def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:
+    """What a kernel does with the array of each parameter; None where that cannot be told."""
+    try:
+        return array_uses(ptx, entry) if ptx else None
+    except UnsupportedInstruction:
+        return None
+
+
+def _role(declared: Declared, use: Use | None, told: bool) -> str:
+    """The role of an array, by what the kernel does with it, else by how its pointer is declared."""
+    if not told:
+        return "in" if "const" in declared.text.partition("*")[0].split() else "out"
+    return "in" if use is None or not use.written else "inout" if use.read else "out"
+
+
+def _header(
+    entry: str,
+    own: Sequence[str],
+    taken: Sequence[Declared],
+    uses: Sequence[Use | None] | None,
+    block: Sequence[int],
+) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
     kinds = {one.name: _element(one.type) for one in taken}
     arrays = {one.name: kinds[one.name] or "f32" for one in taken if one.type.endswith("*")}
@@ -165,10 +211,11 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], block: Se
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
     sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 1 and name not in scalars]
     sizes = sizes or ["n"]
-    written = [
-        one.name for one in taken if one.name in arrays and "const" not in one.text.partition("*")[0].split()
-    ]
-    written = written or [*arrays][-1:]
+    told = zip(taken, uses or repeat(None), strict=False)
+    roles = {one.name: _role(one, use, bool(uses)) for one, use in told if one.name in arrays}
+    if not {"out", "inout"} & {*roles.values()}:
+        roles |= dict.fromkeys([*arrays][-1:], "out")
+    written = [name for name, role in roles.items() if role != "in"]
     known = {*arrays, *scalars, *sizes}
     # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
     arguments = [one.name if one.name in known else "1" if kinds[one.name] else "0" for one in taken]
@@ -179,11 +226,12 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], block: Se
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
     yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
     if own:
-        yield from ("[parameters] # of the template", *(f"{name} = 16" for name in own))
+        yield from ("[parameters] # of the template", *(f"{name} = {_OWN}" for name in own))
     yield "[arrays] # their extents, the last one fastest"
     for name, kind in arrays.items():
-        role = ', role = "out"' if name in written else ""
-        note = " # or inout, where it reads what it held" if role else ""
+        role = f', role = "{roles[name]}"' if name in written else ""
+        guess = " # or inout, where it reads what it held" if uses is None else ""
+        note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
         yield f'{name} = {{ shape = {shape}, dtype = "{kind}"{role} }}{note}'
     if scalars:
         yield "[scalars]"

@@ -36,6 +36,7 @@ from gpuprof.executor.program.loops import (
 )
 from gpuprof.executor.program.means import STRONG, OrderingMeans, means_of
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
+from gpuprof.executor.program.origins import Use, uses_of
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
 from gpuprof.executor.program.scopes import in_lone_blocks
@@ -266,17 +267,30 @@ def load_program(
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    module = _module(ptx)
-    if entry not in module.functions:
-        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    function = inline_calls(module.functions[entry], module)
-    return _Decoder(ptx, module, function, observer, with_slice).program()
+    return _Decoder(ptx, _module(ptx), _kernel(ptx, entry), observer, with_slice).program()
 
 
 def flow_of(program: Program) -> list[BasicBlock]:
     """Return a kernel's basic blocks as its text has them, numbered as those that run."""
-    module = _module(program.interface.module)
-    return _flow(inline_calls(module.functions[program.interface.entry], module))
+    return _flow(_kernel(program.interface.module, program.interface.entry))
+
+
+def array_uses(ptx: str, entry: str) -> list[Use | None] | None:
+    """Return what a kernel does with the array that each parameter points to; raises as `load_program` does.
+
+    None for a parameter by whose value nothing is addressed; None for all if it writes where nothing tells.
+    """
+    kernel = _kernel(ptx, entry)
+    uses = uses_of(kernel, _flow(kernel))
+    return None if uses is None else [uses.get(variable.name) for variable in kernel.params]
+
+
+def _kernel(ptx: str, entry: str) -> Function:
+    """Return a kernel with what it calls in the place of the calls."""
+    module = _module(ptx)
+    if entry not in module.functions:
+        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+    return inline_calls(module.functions[entry], module)
 
 
 def _flow(function: Function) -> list[BasicBlock]:

@@ -6,9 +6,10 @@ A guess: what is loaded from memory may be an address too, and two parameters on
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes, registers_in
-from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Sym
+from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym
 
 #: A parameter, or a place in it, or a variable, of which an address is held.
 Origin = tuple[str, int]
@@ -16,6 +17,26 @@ Origin = tuple[str, int]
 Origins = Mapping[str, frozenset[Origin]]
 #: What makes an address of another one.
 _MOVES = frozenset({"mov", "cvta", "cvt", "add", "sub", "mad", "selp", "and", "or", "mapa"})
+#: What accesses to memory do where their first address leads, and their second: read or write.
+_DOES = {
+    **dict.fromkeys(("ld", "ldu", "wmma.load"), ("r",)),
+    **dict.fromkeys(("st", "wmma.store"), ("w",)),
+    **dict.fromkeys(("atom", "red"), ("rw",)),
+    "cp": ("w", "r"),
+    "cp.reduce": ("rw", "r"),
+}
+_NEAR = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
+
+
+class Use(NamedTuple):
+    """What a kernel does with the array that a parameter points to, as far as its addresses tell.
+
+    `type` is that of the first access: `f32`, or `b32` where PTX does not say.
+    """
+
+    type: str
+    read: bool = False
+    written: bool = False
 
 
 def origins_of(blocks: Sequence[BasicBlock]) -> Origins:
@@ -45,3 +66,21 @@ def origins_in(operand: Operand, found: Origins) -> frozenset[Origin]:
     if isinstance(operand, Sym):
         return frozenset({(operand.name, 0)})
     return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))
+
+
+def uses_of(kernel: Function, blocks: Sequence[BasicBlock]) -> dict[str, Use] | None:
+    """Return what a kernel does with arrays, by parameter; None if it also writes where nothing tells."""
+    found = origins_of(blocks)
+    names = {variable.name for variable in kernel.params}
+    uses: dict[str, Use] = {}
+    for item in (item for block in blocks for item in block.items):
+        does = _DOES.get(".".join(item.opcode[:2]), _DOES.get(item.opcode[0], ()))
+        places = (operand for operand in item.operands if isinstance(operand, Mem))
+        for place, what in zip(places, does, strict=False):
+            origins = {name for name, _ in origins_in(place, found)}
+            if not origins and "w" in what and _NEAR.isdisjoint(item.opcode):
+                return None
+            for origin in origins & names if "param" not in item.opcode else ():
+                use = uses.get(origin, Use(item.opcode[-1]))
+                uses[origin] = Use(use.type, use.read or "r" in what, use.written or "w" in what)
+    return uses
