@@ -16,6 +16,9 @@ Field = tuple[str | int, ...]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TABLE = re.compile(r"[ \t]*\[(?P<list>\[?)(?P<name>[^\[\]=\n]+)\]")
+#: Where tomllib says that a text is none, and the most of its line that is shown on either side.
+_PLACE = re.compile(r" \(at line (?P<line>\d+), column (?P<column>\d+)\)\Z")
+_MOST_SHOWN = 60
 _FIELD = re.compile(r"[ \t]*(?P<name>(?:[\w.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(?!=)")
 
 
@@ -84,10 +87,16 @@ def read_toml(text: str, where: str, line: int = 0) -> dict[str, Any]:
     """
     try:
         # Behind as many empty lines as stand before it, so that the parser counts those of the file.
-        return tomllib.loads("\n" * (line - 1) + text)
+        return tomllib.loads(text := "\n" * (line - 1) + text)
     except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: also a number of 5000 digits
-        begin = f"the header that starts on line {line}" if line else "the file"
-        raise HeaderError(f"{where}: {begin} is not TOML: {error}.") from error
+        what, fix = str(error).removesuffix(" (at end of document)"), ""
+        if place := _PLACE.search(what):
+            what, line, column = what[: place.start()], int(place["line"]), int(place["column"])
+            shown = text.split("\n")[line - 1][max(0, column - _MOST_SHOWN) : column + _MOST_SHOWN]
+            fix = f"{shown}\n  {' ' * min(column - 1, _MOST_SHOWN - 1)}^"
+            fix += " Write a number, true, false, or text in quotes." * (what == "Invalid value")
+        kind = "file" if where.endswith(".toml") else "header"
+        raise HeaderError(f"{where}:{line or 1}: the {kind} is not TOML: {what}.", fix=fix) from error
 
 
 def is_integer(value: Any) -> bool:

@@ -12,7 +12,6 @@ machine, nor names a place outside of the project.
 
 import os
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
 from gpuprof.files import NotOwn, read_input
 from gpuprof.options import GROUPS, only_measuring
+from gpuprof.tables import read_toml
 from gpuprof.text import KERNEL_ENDINGS
 
 FILE_NAME = "pyproject.toml"
@@ -157,10 +157,8 @@ def _nearest_table() -> tuple[Path, Mapping[str, Any]] | None:
         text = _text_of(path)
         if "gpuprof" not in text:  # somebody else's file, whatever ails it
             continue
-        try:
-            table = tomllib.loads(text).get("tool", {}).get("gpuprof")
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InputError(f"{_shown(path)} is not valid TOML: {error}.") from error
+        tools = read_toml(text, _shown(path)).get("tool")
+        table = tools.get("gpuprof") if isinstance(tools, Mapping) else None
         if isinstance(table, Mapping):
             return path, table
         if table is not None:

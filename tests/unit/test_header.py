@@ -133,10 +133,20 @@ def test_header_without_an_end_is_told_so_where_it_starts():
     assert "Write */" in error.fix
 
 
-def test_broken_toml_names_the_file_and_the_line():
-    error = refusal('// one\n/*gpuprof\ntitle = "x\n*/')
-    assert error.what.startswith(f"{PATH}: the header that starts on line 2 is not TOML: ")
-    assert "line 3, column" in error.what
+@pytest.mark.parametrize(
+    ("text", "line", "told", "fix"),
+    [
+        ('title = "x', 3, "Illegal character '\\n'", 'title = "x\n            ^'),
+        ("id = x", 3, "Invalid value", "id = x\n       ^ Write a number, true, false, or text in quotes."),
+        ("title", 3, "Expected '=' after a key in a key/value pair", "title\n       ^"),
+        ("title = 1\ntitle = 2\nid = 3", 4, "Cannot overwrite a value", "title = 2\n           ^"),
+        (f"title = {'9' * 5000}", 2, "Exceeds the limit", ""),
+    ],
+)
+def test_broken_toml_names_the_line_and_shows_where(text, line, told, fix):
+    error = refusal(f"// one\n/*gpuprof\n{text}\n*/")
+    assert error.what.startswith(f"{PATH}:{line}: the header is not TOML: {told}")
+    assert error.fix == fix
 
 
 @pytest.mark.parametrize(

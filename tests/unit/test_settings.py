@@ -143,15 +143,17 @@ def test_a_value_out_of_range_is_told_of_the_file(tmp_path):
 
 
 def test_a_file_that_is_no_toml_is_told_only_where_it_may_hold_settings(tmp_path):
-    settings(tmp_path, "[tool.gpuprof]\nseed = \n")
-    process, _ = ran(tmp_path)
-    assert process.stderr.startswith("gpuprof: pyproject.toml is not valid TOML: ")
-    assert process.returncode == ExitCode.BAD_INPUT
+    for value, line in (("", 5), ("9" * 5000, 1)):
+        settings(tmp_path, f"[tool.gpuprof]\nseed = {value}\n")
+        process, _ = ran(tmp_path)
+        assert process.stderr.startswith(f"gpuprof: pyproject.toml:{line}: the file is not TOML: ")
+        assert process.returncode == ExitCode.BAD_INPUT
     assert gpuprof("transpose", "--help", cwd=tmp_path).returncode == ExitCode.OK
     assert gpuprof("list", "transpose", cwd=tmp_path).returncode == ExitCode.OK
-    settings(tmp_path, "[tool.other]\nseed = \n")
-    process, _ = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
-    assert process.returncode == ExitCode.OK, process.stderr
+    for others in ("[tool.other]\nseed = \n", "[[tool]]\nname = 'gpuprof'\n"):
+        settings(tmp_path, others)
+        process, _ = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
+        assert process.returncode == ExitCode.OK, process.stderr
 
 
 def test_a_report_takes_its_settings_too(tmp_path):
