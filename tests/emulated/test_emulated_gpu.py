@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from cheat_corpus import FOLDER as CHEATS
+from cheat_corpus import cheats
 from cuda_sources import FOLDER, kernel_file
 from unit_support import gpuprof
 
@@ -101,6 +103,25 @@ def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(tmp_path):
         _, outcome, reason = KERNELS[case.kernel]
         assert (case.outcome, reason in (case.reason or "")) == (outcome, True), (case.kernel, case.reason)
         assert (case.timing is None) == (outcome != "ok")
+
+
+#: What many elements show, or times, caches, shared memory that outlasts a launch, threads that run at once.
+ON_A_CARD_ONLY = {
+    *("small_sizes_only", "looks_at_the_ends"),
+    *("by_the_clock", "held_in_l2", "kept_in_shared", "races"),
+}
+
+
+def test_cheats_get_the_verdicts_of_a_gpu(tmp_path):
+    process, run = emulated(
+        *(tmp_path, "run", CHEATS, "--device", "0", "--no-explain", "--sizes", "20x40", "-k"),
+        ",".join(cheat.kernel.id for cheat in cheats() if cheat.kernel.id not in ON_A_CARD_ONLY),
+    )
+    assert process.returncode == 1, process.stderr
+    verdicts = {cheat.kernel.id: cheat.verdicts["gpu"] for cheat in cheats()}
+    for case in run.cases:
+        verdict = verdicts[case.kernel]
+        assert verdict.fits(case) or (case.outcome, verdict.outcome) == ("ok", "honest"), case.reason
 
 
 @pytest.mark.parametrize("loading", ["EAGER", "LAZY"])

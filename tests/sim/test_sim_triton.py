@@ -147,14 +147,3 @@ def test_what_triton_refuses_is_told_with_its_line():
     (case,) = call(wrong_value, constants=(("BLOCK", 100),)).record.cases
     assert case.outcome == "failed"
     assert f"line {line_of(wrong_value, 'tl.arange')}: arange's range must be a power of 2" in case.reason
-
-
-def test_words_that_do_not_fit_are_refused():
-    with pytest.raises(gpuprof.InputError, match="no argument 'nn'"):
-        call(wrong_value, args={"nn": 3})
-    with pytest.raises(gpuprof.InputError, match="is in its configurations already"):
-        call(add, num_warps=8, constants=(), args={"a": 3.0})
-    with pytest.raises(gpuprof.InputError, match="block does not go with"):
-        call(wrong_value, block=3)
-    with pytest.raises(gpuprof.InputError, match="given no y"):
-        gpuprof.profile(wrong_value, args={"x": X, "out": None}, expect={"out": X}, grid=1)

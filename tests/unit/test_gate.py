@@ -65,22 +65,3 @@ def test_no_more_is_queued_than_a_driver_takes(closed, launches):
     assert bool(closed) == (not timer.ungated)
     assert not closed or queued + 3 * samples + 2 <= 1020
     assert bool(closed) == (launches < 900)
-
-
-def test_case_that_waits_behind_the_gate_is_measured_without_it(closed, monkeypatch):
-    monkeypatch.setattr(timing, "_GATE_SECONDS", 0.01)
-    timer = EventTimer("stream", nothing)
-    timer.calibrate()
-    closed.clear()
-
-    def waits():
-        while timer.gate._flag.value < (closed or [0])[-1]:
-            pass
-
-    for _ in range(3):
-        assert timer.cold(waits, 2, settle=0) == [5.0, 5.0]
-    assert len(closed) == 1
-    assert timer.ungated
-    timer.reset()
-    assert timer.cold(nothing, 1, settle=0) == [timing._TICK_US]
-    assert len(closed) == 2

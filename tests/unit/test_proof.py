@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel is proven in its first launch, in all that are timed, and with other inputs."""
 
-import random
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -20,268 +19,78 @@ ELEMENTS = 64
 RIGHT = Verification(0.0, 0.0, 0.0, ELEMENTS)
 WRONG = Verification(1.0, 1.0, 0.0, ELEMENTS, wrong_elements=3, detail="3 of 64 elements are wrong")
 OVERRUN = Verification(0.0, 0.0, 0.0, ELEMENTS, detail="the kernel wrote past the end of out")
-POISON = float("nan")
 
 
-class Device:
-    """Memory as a kernel sees it, and what is done around its launches.
+def proven(*looks, sentence="", slower=0, reads_output=False, opaque=False, missing=""):
+    """What is said where outputs look like this, one look after the other, and right then; and what was done.
 
-    The operation is `out[i] = 2 * inputs[i]`, or adds that where kernels read the output. A kernel is a
-    function of the device; `kept` is its own memory, which timed launches find empty.
+    The kernel takes longer than it should with so many inputs that it has not seen.
     """
+    found, done = iter(looks), []
 
-    def __init__(self, kernel, reads_output=False, others="", seed=1, disturbed=0, opaque=False):
-        self.disturbed = disturbed
-        self.problem = SimpleNamespace(outputs=[SimpleNamespace(name="out")])
-        self.in_cuda_arrays = {"out"} if opaque else set()
-        self.kernel, self.reads_output, self._missing = kernel, reads_output, others
-        self._random = random.Random(seed)
-        self.inputs = [self._random.random() for _ in range(ELEMENTS)]
-        self._others = [self._random.random() for _ in range(ELEMENTS)]
-        self.kept: dict = {}
-        self.launches = self.worked = self.renewed = 0
-        self._picked: list[int] = []
-        self._wrong = 0
-
-    def prepare(self):
-        self.out = [0.0 if self.reads_output else POISON] * ELEMENTS
-
-    def launch(self):
-        self.kernel(self)
-        self.launches += 1
-
-    def work(self, places=range(ELEMENTS)):
-        """What an honest kernel does."""
-        self.worked += 1
-        for place in places:
-            old = self.out[place] if self.reads_output else 0.0
-            self.out[place] = old + 2 * self.inputs[place]
-
-    def verify(self):
-        return RIGHT if self.out == [2 * value for value in self.inputs] else WRONG
-
-    def spoil(self, *, whole=False):
-        if self.in_cuda_arrays:
-            return
-        if self.reads_output:
-            self.prepare()
-        self._picked = range(ELEMENTS) if whole else self._random.sample(range(ELEMENTS), 8)
-        for place in () if self.reads_output else self._picked:
-            self.out[place] *= -1.5
-
-    def after(self):
-        self._wrong += sum(self.out[place] != 2 * self.inputs[place] for place in self._picked)
-
-    def sentence(self):
-        return f"{self._wrong} elements are wrong" if self._wrong else ""
+    def look(how):
+        done.append(how)
+        return next(found, RIGHT)
 
     @contextmanager
-    def other_inputs(self, settle):
-        if self._missing:
-            yield self._missing
-            return
-        settle()
-        first, self.inputs = self.inputs, self._others
-        if self.reads_output:
-            self.prepare()
-        yield ""
-        self.inputs = first
-
-    def renew_others(self):
-        self._others = [self._random.random() for _ in range(ELEMENTS)]
-        self.renewed += 1
-
-    def verify_others(self):
-        return self.verify()
-
-
-def proven(kernel, *, timed=20, warm=5, **of_device):
-    """Where the sequence of a GPU finds a kernel wrong, and its device."""
-    device = Device(kernel, **of_device)
-    device.prepare()
-    device.launch()
-    if not device.verify().passed:
-        return "at first", device
-    for _ in range(timed):
-        device.kept.clear()
-        device.spoil()
-        device.launch()
-        device.after()
-    for _ in range(warm):
-        device.launch()
-    worked = device.worked
-    device.launch()
-    usual = device.worked - worked
+    def other_inputs(settle):
+        if not missing:
+            settle()
+        yield missing
 
     def launch_timed():
-        worked = device.worked
-        device.launch()
-        return "slower" if device.worked - worked > usual or device.renewed < device.disturbed else ""
+        done.append("launch")
+        return "slower" if done.count("launch") <= slower else ""
 
-    def follow():
-        for _ in range(4):
-            device.spoil(whole=True)
-            device.launch()
-            device.after()
-
-    def verify_anew():
-        device.prepare()
-        device.launch()
-        return device.verify()
-
-    found, untried = verify_again(device, device, follow, verify_anew, device.launch, launch_timed)
-    device.untried, device.found = untried, found
-    return ("yes" if found.passed else "later"), device
+    arrays = SimpleNamespace(
+        problem=SimpleNamespace(outputs=[SimpleNamespace(name="out")]),
+        in_cuda_arrays={"out"} if opaque else set(),
+        reads_output=reads_output,
+        verify=lambda: look("verify"),
+        verify_others=lambda: look("verify others"),
+        other_inputs=other_inputs,
+        renew_others=lambda: done.append("renew"),
+    )
+    checks = SimpleNamespace(sentence=lambda: sentence)
+    follow, again = (lambda: done.append("follow")), (lambda: done.append("time again"))
+    verification, untried = verify_again(arrays, checks, follow, lambda: look("anew"), again, launch_timed)
+    return verification, untried, done
 
 
-def honest(device):
-    device.work()
-
-
-def does_nothing(device):
-    pass
-
-
-def works_once(device):
-    if device.launches == 0:
-        device.work()
-
-
-def works_from_the_second_on(device):
-    if device.launches:
-        device.work()
-
-
-def leaves_what_it_finds(device):
-    if device.out[0] != device.out[0]:  # poison
-        device.work()
-
-
-def looks_at_the_ends(device):
-    """Recognises its last result by a few elements that it computes."""
-    if any(device.out[place] != 2 * device.inputs[place] for place in (0, 1, -1)):
-        device.work()
-
-
-def remembers_that_it_worked(device):
-    if not device.kept.get("done"):
-        device.work()
-        device.kept["done"] = True
-
-
-def remembers_the_result(device):
-    if "result" not in device.kept:
-        device.work()
-        device.kept["result"] = list(device.out)
-    device.out[:] = device.kept["result"]
-
-
-def remembers_where_nobody_clears(device):
-    device.result = getattr(device, "result", None) or [2 * value for value in device.inputs]
-    device.out[:] = device.result
-
-
-def remembers_by_inputs_where_nobody_clears(device):
-    known = device.__dict__.setdefault("known", {})
-    key = tuple(device.inputs[:4])
-    if key not in known:
-        device.work()
-        known[key] = list(device.out)
-    device.out[:] = known[key]
-
-
-def leaves_one_out_that_holds_a_number(device):
-    device.work([i for i in range(ELEMENTS) if i != 41 or device.out[i] != device.out[i]])
-
-
-def writes_less_and_less(device):
-    device.work(range(max(0, ELEMENTS - device.launches)))
-
-
-def works_every_other_time(device):
-    if device.launches % 2 == 0:
-        device.work()
-
-
-def works_on_first_and_last_rows(device):
-    device.work([*range(8), *range(ELEMENTS - 8, ELEMENTS)])
-
-
-def knows_one_seed(device):
-    known = Device(None).inputs
-    device.out[:] = [2 * value for value in known]
-
-
-def is_right_sometimes(device):
-    device.work()
-    if device.launches % 7 == 6:
-        device.out[:] = [0.0] * ELEMENTS
-
-
-def is_wrong_for_a_while(device):
-    device.work()
-    if device.launches == 20:
-        device.out[:] = [0.0] * ELEMENTS
-
-
-def is_wrong_from_now_on(device):
-    if device.launches < 26:
-        device.work()
+#: What kernels do that one of these steps finds, tests/cheats and tests/emulated know.
+UNSEEN = ["launch", "verify others"]
 
 
 @pytest.mark.parametrize(
-    ("verdict", "kernels", "how"),
+    ("looks", "how", "detail", "steps"),
     [
-        ("yes", (honest,), {}),
-        ("at first", (does_nothing, works_from_the_second_on, works_on_first_and_last_rows), {}),
-        (
-            "later",
-            (
-                *(works_once, leaves_what_it_finds, looks_at_the_ends, remembers_that_it_worked),
-                *(remembers_the_result, remembers_where_nobody_clears),
-                *(remembers_by_inputs_where_nobody_clears, leaves_one_out_that_holds_a_number),
-                *(writes_less_and_less, works_every_other_time, knows_one_seed, is_right_sometimes),
-                *(is_wrong_for_a_while, is_wrong_from_now_on),
-            ),
-            {},
-        ),
-        # An output that is read is looked at from its old content.
-        ("yes", (honest,), {"reads_output": True}),
-        ("later", (works_once, remembers_where_nobody_clears, is_wrong_from_now_on), {"reads_output": True}),
+        ((), {}, "", ["verify", "follow", "verify", *UNSEEN]),
+        ((WRONG,), {}, WRONG.detail, ["verify"]),
+        ((RIGHT, WRONG), {}, WRONG.detail, ["verify", "follow", "verify"]),
+        ((RIGHT, RIGHT, WRONG), {}, WRONG.detail, ["verify", "follow", "verify", *UNSEEN]),
+        ((), {"sentence": "3 are wrong"}, "3 are wrong", ["verify", "follow", "verify"]),
+        # What many launches leave behind that build on each other has no reference.
+        ((), {"reads_output": True}, "", ["follow", "verify", *UNSEEN]),
         # What stands in a CUDA array is neither changed nor restored between launches.
-        ("yes", (honest,), {"opaque": True}),
-        ("yes", (honest,), {"opaque": True, "reads_output": True}),
-        ("later", (works_once, is_wrong_from_now_on), {"opaque": True}),
-        # An element that no timed launch happened to spoil is found behind them.
-        ("later", (leaves_one_out_that_holds_a_number,), {"timed": 0, "warm": 0}),
+        ((), {"opaque": True}, "", ["verify", "follow", "anew", *UNSEEN]),
     ],
 )
-def test_kernel_that_goes_wrong_at_any_time_is_found(verdict, kernels, how):
-    assert {kernel.__name__: proven(kernel, **how)[0] for kernel in kernels} == {
-        kernel.__name__: verdict for kernel in kernels
-    }
-
-
-def test_every_timed_launch_of_a_kernel_that_remembers_does_its_work():
-    """What it remembers is gone, and so its time is that of the work."""
-    for kernel in (remembers_that_it_worked, remembers_the_result):
-        verdict, device = proven(kernel, timed=20, warm=5)
-        assert verdict == "later"
-        assert device.worked >= 20
+def test_it_is_looked_at_after_the_timed_launches_and_with_other_inputs(looks, how, detail, steps):
+    found, untried, done = proven(*looks, **how)
+    assert (found.detail, untried, done) == (detail, (), steps)
 
 
 def test_a_launch_that_only_a_disturbance_made_slower_is_tried_with_other_inputs_again():
-    for disturbed, verdict in ((0, "yes"), (1, "yes"), (4, "yes"), (5, "later")):
-        found, device = proven(honest, disturbed=disturbed)
-        assert (found, device.renewed) == (verdict, min(disturbed, 4))
-    assert device.found.detail == "slower"
+    for slower, detail in ((0, ""), (1, ""), (4, ""), (5, "slower")):
+        found, _, done = proven(slower=slower)
+        assert (found.detail, done.count("renew")) == (detail, min(slower, 4))
+        assert done.count("time again") == done.count("renew")
 
 
 def test_what_could_not_be_tried_is_told():
-    verdict, device = proven(honest, others="Not tried with other inputs: no room")
-    assert verdict == "yes"
-    assert device.untried == ("Not tried with other inputs: no room",)
-    assert proven(honest)[1].untried == ()
+    found, untried, done = proven(missing="Not tried with other inputs: no room")
+    assert (found, untried) == (RIGHT, ("Not tried with other inputs: no room",))
+    assert "launch" not in done
 
 
 def test_verification_fails_by_its_detail_alone_and_says_when():

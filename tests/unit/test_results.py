@@ -137,14 +137,10 @@ _MISSING = object()
     wrong=[
         (("cases",), _MISSING, "`cases`"),
         (("devices", 0, "sm_count"), _MISSING, "devices[0]: object missing required field `sm_count`"),
-        (("cases", 0, "outcome"), "great", "cases[0].outcome: "),
-        (("cases", 0, "block"), [32, 32], "cases[0].block: "),
-        (("cases", 0, "block", 1), True, "cases[0].block[1]: "),
         (("cases", 0, "problem", "operation"), "fft", "cases[0].problem.operation: 'fft' is not in"),
         (("cases", 0, "problem", "sizes"), {}, "cases[0].problem.sizes: "),
         (("cases", 0, "problem", "flops"), 10**61, "cases[0].problem: flops and bytes"),
         (("cases", 0, "device"), 1, "cases[0].device: there is no device 1"),
-        (("devices", 0, "sm_count"), 10**400, "devices[0].sm_count: "),
         (("devices", 0, "sm_count"), -132, "devices[0].sm_count: "),
         (("devices", 0, "compute_capability"), "banana", "devices[0].compute_capability: "),
         (("cases", 0, "problem", "sizes", "M"), 0, "cases[0].problem.sizes[...]: "),
@@ -153,14 +149,8 @@ _MISSING = object()
         (("cases", 0, "timing", "cold", "rounds_us", 0, 0), -1, "rounds_us[0][0]: "),
         (("cases", 0, "verification", "bound"), -1, "cases[0].verification.bound: "),
         (("schema_version",), 0, "schema_version: "),
-        (("devices", 0, "sm_clock_mhz"), 10**400, "devices[0].sm_clock_mhz: number out of range"),
         (("devices",), [], "devices: "),
-        (("cases", 0, "timing", "cold", "rounds_us", 0, 2), "9", "cases[0].timing.cold.rounds_us[0][2]: "),
-        (("cases", 0, "counters", "global_load_requests", "value"), True, "cases[0].counters[...].value: "),
-        (("complete",), 1, "complete: expected `bool`, got `int`"),
-        (("kernels", 3, "published"), {}, "kernels[3].published: "),
         (("kernels", 1, "moves"), {"barriers": "drops"}, "kernels[1].moves[...]: "),
-        (("environment", "nvrtc"), 13, "environment[...]: expected `str`, got `int`"),
     ]
 )
 def test_wrong_shape_is_refused_with_its_place(document, wrong):

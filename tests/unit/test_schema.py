@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types and constraints are honoured, with the place of what breaks one, by the published schema too."""
 
-import copy
 import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import jsonschema
 import pytest
@@ -142,28 +141,10 @@ def test_descriptions_come_from_docstrings():
 
 @each(path=SAMPLES)
 def test_samples_are_read_at_once_and_valid(path):
+    VALIDATOR.check_schema(VALIDATOR.schema)
     run = read_run(path)
     some = run.cases[:: max(1, len(run.cases) // 16)]
     VALIDATOR.validate(to_json(dataclasses.replace(run, cases=some)))
     content = path.read_bytes()
     if json.loads(content)["schema_version"] == SCHEMA_VERSION:
         assert decoded(Run, content) is not None
-
-
-def test_a_results_file_with_a_fault_is_invalid():
-    VALIDATOR.check_schema(VALIDATOR.schema)
-    document = to_json(read_run(ROOT / "samples" / "transpose-h200.json"))
-    for path, value in (
-        (("devices", 0, "sm_count"), 0),
-        (("cases", 0, "timing", "cold", "median_us"), -1.0),
-        (("cases", 0, "outcome"), "fine"),
-        (("schema_version",), 3),
-    ):
-        broken = copy.deepcopy(document)
-        place: Any = broken
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = value
-        assert not VALIDATOR.is_valid(broken), path
-        with pytest.raises(SchemaError):
-            from_json(Run, broken)

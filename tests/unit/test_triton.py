@@ -161,6 +161,12 @@ def test_what_does_not_fit_is_refused(given, told):
         profiled(**given)
 
 
+def test_what_its_configurations_say_is_not_said_twice():
+    config = SimpleNamespace(all_kwargs=lambda: {"BLOCK": 128})
+    with pytest.raises(gpuprof.InputError, match="BLOCK of scaled is in its configurations already"):
+        profiled(Tuned(FUNCTION, configs=[config]))
+
+
 def test_a_search_is_for_sources():
     with pytest.raises(gpuprof.InputError, match="is not searched"):
         gpuprof.tune(FUNCTION)
