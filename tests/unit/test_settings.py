@@ -152,7 +152,7 @@ def test_a_file_that_is_no_toml_is_told_only_where_it_may_hold_settings(tmp_path
     assert gpuprof("list", "transpose", cwd=tmp_path).returncode == ExitCode.OK
     for others in ("[tool.other]\nseed = \n", "[[tool]]\nname = 'gpuprof'\n"):
         settings(tmp_path, others)
-        process, _ = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
+        process, _ = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none", "--force")
         assert process.returncode == ExitCode.OK, process.stderr
 
 
