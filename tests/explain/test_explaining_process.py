@@ -15,10 +15,11 @@ import gpuprof
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.smaller_sizes import smaller_problems
-from gpuprof.measure import process, session
+from gpuprof.measure import session
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
-from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied, WorkerTimeout
+from gpuprof.measure.process import ExecutorProcess
+from gpuprof.measure.protocol import Open, Opened, Question, WorkerDied, WorkerTimeout
 from gpuprof.measure.session import question_of
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
@@ -149,50 +150,15 @@ def slot_of(case, worker=None):
 def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row, monkeypatch):
     case, measured = row
 
-    class Process:
-        def __init__(self, request, patience_s):
-            pass
+    def ask(self, request, end):
+        raise WorkerTimeout("no answer within 20 s")
 
-        def ask(self, request, timeout_s):
-            raise WorkerTimeout(f"no answer within {timeout_s:.0f} s")
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(process, "WorkerProcess", Process)
+    monkeypatch.setattr(ExecutorProcess, "ask", ask)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
     explained = slot_of(case)._explained(0, measured, Question("wrong"), opened)
     lost = "the process that was to explain it was lost: no answer within 20 s"
     assert explained.explanation_reason == lost
     assert replace(explained, explanation_reason=measured.explanation_reason) == measured
-
-
-@pytest.mark.parametrize(
-    ("deaths", "taken", "explained"), [(0, True, True), (2, True, True), (3, True, False), (1, False, False)]
-)
-def test_a_process_that_is_taken_from_outside_is_asked_again(row, monkeypatch, deaths, taken, explained):
-    case, measured = row
-    asked = []
-
-    class Process:
-        def __init__(self, request, patience_s):
-            assert patience_s == 20
-
-        def ask(self, request, timeout_s):
-            asked.append(timeout_s)
-            if len(asked) <= deaths:
-                raise WorkerDied("it was killed by SIGKILL", taken=taken)
-            return Explained(None, "nothing was found")
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(process, "WorkerProcess", Process)
-    opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
-    found = slot_of(case)._explained(0, measured, Question("wrong"), opened)
-    assert ("nothing was found" in found.explanation_reason) == explained
-    assert len(asked) == (deaths + 1 if explained else min(deaths, 3))
-    assert max(asked) <= 20  # all in the time of one
 
 
 def test_the_worker_that_ran_a_case_is_not_asked_twice(row):

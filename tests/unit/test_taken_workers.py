@@ -13,19 +13,16 @@ import pytest
 from problem_support import Gemm
 from unit_support import DEVICE
 
-from gpuprof.backends.base import Findings
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import counting, process, starting
-from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.counting import Counting
-from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
-from gpuprof.measure.protocol import Found, Measured, Open, Opened, Size, WorkerDied
-from gpuprof.tuning import tuner
+from gpuprof.measure import process, starting
+from gpuprof.measure.case import Case
+from gpuprof.measure.counting import findings_in
+from gpuprof.measure.process import TRIES_WHEN_TAKEN, ExecutorProcess, WorkerProcess
+from gpuprof.measure.protocol import Open, Size, WorkerDied
 from gpuprof.tuning.tuner import WorkerPool
 
 NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
-CASE = SimpleNamespace(name="k", kernel=SimpleNamespace(id="k"))
 TILED = shipped_ladder("gemm").find("smem_tiled")
 
 
@@ -136,66 +133,36 @@ def test_worker_that_never_starts_is_an_environment_error(monkeypatch, ends, tri
     assert len(started) == tries
 
 
-class Mortal:
-    """In the place of a worker: of all together the first few die when they are asked."""
-
-    def __init__(self, deaths, answer, *, taken=True):
-        self.deaths, self.answer, self.taken = deaths, answer, taken
-        self.asked = self.opened_so_far = self.closed = 0
-
-    def __call__(self, request, patience_s):
-        self.opened_so_far += 1
-        return self
-
-    def ask(self, request, timeout_s):
-        self.asked += 1
-        if self.asked <= self.deaths:
-            raise WorkerDied("the worker process was killed by SIGKILL", taken=self.taken)
-        return self.answer
-
-    def close(self):
-        self.closed += 1
+LOST = "its process was lost: the worker process was killed by SIGKILL"
 
 
-def built(mortal, monkeypatch):
-    """What a pool of one worker tells of a case."""
+@pytest.mark.parametrize(
+    ("deaths", "taken", "tries", "answer"),
+    [(2, True, 3, "an answer"), (TRIES_WHEN_TAKEN, True, TRIES_WHEN_TAKEN, LOST), (1, False, 1, LOST)],
+)
+def test_process_that_is_taken_is_replaced_and_asked_again_in_the_time_of_one(
+    monkeypatch, deaths, taken, tries, answer
+):
+    asked, closed = [], []
+
+    def ask(request, timeout_s):
+        asked.append(timeout_s)
+        if len(asked) <= deaths:
+            raise WorkerDied("the worker process was killed by SIGKILL", taken=taken)
+        return "an answer"
+
+    worker = SimpleNamespace(ask=ask, close=lambda: closed.append(worker))
+    monkeypatch.setattr(process, "WorkerProcess", lambda request, patience_s: worker)
+    assert ExecutorProcess(NONE).answer(Size(()), 20.0) == answer
+    assert (len(asked), len(closed)) == (tries, min(deaths, tries))
+    assert 20 >= asked[0] >= asked[-1]
+
+
+def test_what_a_lost_process_costs_is_told():
     told = []
-    monkeypatch.setattr(process, "WorkerProcess", mortal)
-    monkeypatch.setattr(tuner, "unmeasured", lambda case, kernel, outcome, why, because: why)
-    with WorkerPool(DEVICE, Open(), workers=1) as one:
-        one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
-    return told
-
-
-def test_point_of_a_search_survives_the_process_that_is_taken(monkeypatch):
-    answer = object()
-    mortal = Mortal(TRIES_WHEN_TAKEN - 1, Measured(answer, False))
-    assert built(mortal, monkeypatch) == [answer]
-    assert mortal.opened_so_far == TRIES_WHEN_TAKEN
-
-
-@pytest.mark.parametrize(("taken", "tries"), [(True, TRIES_WHEN_TAKEN), (False, 1)])
-def test_point_that_costs_every_process_is_told(monkeypatch, taken, tries):
-    mortal = Mortal(99, None, taken=taken)
-    (why,) = built(mortal, monkeypatch)
-    assert "its process was lost: the worker process was killed by SIGKILL" in why
-    assert mortal.asked == tries == mortal.closed
-
-
-@pytest.mark.parametrize(("deaths", "is_counted"), [(TRIES_WHEN_TAKEN - 1, True), (TRIES_WHEN_TAKEN, False)])
-def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counted):
-    answer = Found(Findings("ok"))
-    mortal = Mortal(deaths, answer)
-    monkeypatch.setattr(process, "WorkerProcess", mortal)
-    monkeypatch.setattr(counting, "with_counts", lambda measurement, found, device: found)
-    told = []
-    behind = Counting(NONE, Opened(DEVICE, "gpu", None, {}, 1), lambda index, found: told.append(found))
     case = Case.of(TILED, Gemm(32, 32, 32))
-    behind.add(0, case, unmeasured(case, TILED, "ok", None, "-"))
-    behind.wait()
-    behind.close()
-    if is_counted:
-        assert told == [answer.findings]
-    else:
-        why = "the executor did not count it: its process was lost: the worker process was killed by SIGKILL"
-        assert [found.reason for found in told] == [why]
+    with WorkerPool(DEVICE, NONE, workers=1) as pool, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExecutorProcess, "answer", lambda *_: LOST)
+        pool.build([case], lambda index, answer: told.append(answer.reason), time.monotonic() + 60)
+    assert told == [f"It could not be compiled: {LOST}."]
+    assert findings_in(LOST).reason == f"the executor did not count it: {LOST}"
