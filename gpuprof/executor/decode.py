@@ -146,28 +146,23 @@ class BackEdge:
 
 
 @dataclass
-class RunnableBlock:
+class RunnableBlock(BasicBlock):
     """A decoded basic block.
 
     Attributes:
         length: How many PTX instructions it has, including the one that ends it.
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
-        cases: Where a switch goes by the value of its register, whose slot is `value`; else to `target`.
+        value: The slot of the register by whose value a switch goes.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         back_edges: Where it goes back to the header of a loop that may be there to wait, by that header.
         meets: How many of its steps are done after each access that may meet others without order.
     """
 
-    steps: list[Step]
-    length: int
-    end: End
-    target: int
-    otherwise: int
-    rejoin: int
-    line: int
-    fused: Counter[tuple[str, int]]
+    steps: list[Step] = field(default_factory=list)
+    length: int = 0
+    line: int = 0
+    fused: Counter[tuple[str, int]] = field(default_factory=Counter)
     predicate: int = -1
-    cases: dict[int, int] = field(default_factory=dict)
     value: int = -1
     calls: bool = False
     negated: bool = False
@@ -440,14 +435,11 @@ class _Decoder:
             steps.append(before)
         line = last.line if last else (block.body[-1].line if block.body else 0)
         result = RunnableBlock(
-            steps,
-            len(block.body) + (last is not None),
-            block.end,
-            block.target,
-            block.otherwise,
-            block.rejoin,
-            line,
-            fused,
+            **vars(block),
+            steps=steps,
+            length=len(block.items),
+            line=line,
+            fused=fused,
             meets=frozenset(meets),
             ptx_line=last.ptx_line if last else 0,
         )
@@ -458,7 +450,7 @@ class _Decoder:
         elif last is not None and block.end is End.SWITCH:
             register = last.operands[0]
             assert isinstance(register, Reg)
-            result.cases, result.value = block.cases, self.coder.slots.register(register.name, last.line)
+            result.value = self.coder.slots.register(register.name, last.line)
             result.site = self.coder.site("branch", last)
             result.calls = "call" in last.opcode
         elif last is not None and block.end is End.BARRIER:
@@ -501,7 +493,7 @@ class _Decoder:
                 return group_step(self.coder, item, lambda batch: batch.copies)
             return memory_steps.async_copy(self.coder, item)
         if name in ("st", "red") and "async" in item.opcode:
-            return (async_stores.store_async if name == "st" else async_stores.reduce_async)(self.coder, item)
+            return async_stores.send_async(self.coder, item)
         if name in _OTHERS:
             return _OTHERS[name](self.coder, item)
         if name in TABLE:

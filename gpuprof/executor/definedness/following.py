@@ -18,7 +18,7 @@ import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.definedness import memory_rules, tensor_rules, value_rules
-from gpuprof.executor.definedness.operands import RegisterOperand, require, sources_of, targets_of
+from gpuprof.executor.definedness.operands import RegisterOperand, consuming, require, sources_of, targets_of
 from gpuprof.executor.definedness.state import UndefinedBits
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch, OwnMemory
@@ -98,14 +98,5 @@ class Definedness(StepObserver):
 
 def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:
     """Whatever has no rule of its own: it needs defined operands, and its results are defined."""
-    places, targets, masked = sources_of(coder, item), targets_of(coder, item), coder.mask(item)
     use = _USES.get(item.opcode[0], f"gives {item.name}")
-
-    def consuming(batch: Batch) -> None:
-        mask = masked(batch)
-        require(batch, places, mask.lanes, item.line, use)
-        step(batch)
-        for target in targets:
-            target.put(batch, None, mask)
-
-    return consuming
+    return consuming(coder, item, step, sources_of(coder, item), use)

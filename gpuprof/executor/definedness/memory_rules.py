@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuprof.executor.definedness.operands import (
     RegisterOperand,
+    consuming,
     followed,
     places_in,
     require,
@@ -31,15 +32,9 @@ _ADDRESS = "accesses memory at"
 def load(coder: Coder, item: Instruction, step: Step) -> Step:
     """`ld`: the undefined bits of what is loaded."""
     memory = memory_operand(item.operands[1], item)
-    targets, masked = targets_of(coder, item), coder.mask(item)
     if "param" in item.opcode and isinstance(memory.base, Sym):
-
-        def taking(batch: Batch) -> None:
-            step(batch)
-            for target in targets:
-                target.put(batch, None, masked(batch))
-
-        return taking
+        return consuming(coder, item, step, (), "")
+    masked = coder.mask(item)
     access = _Access(coder, item, memory, item.operands[0], "load", item.operands[0])
 
     def following(batch: Batch) -> None:

@@ -16,7 +16,7 @@ from gpuprof.executor.lanes.scalars import reinterpret
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder
+from gpuprof.executor.steps.coding import Coder, Step
 
 
 def followed(batch: Batch) -> UndefinedBits:
@@ -110,6 +110,22 @@ def places_in(coder: Coder, operands: Iterable[Operand], line: int) -> list[Regi
         elif isinstance(operand, Not):
             found += places_in(coder, (operand.of,), line)
     return found
+
+
+def consuming(
+    coder: Coder, item: Instruction, step: Step, places: Iterable[RegisterOperand], use: str
+) -> Step:
+    """Return a step that needs some registers defined, and leaves its targets so."""
+    targets, masked = targets_of(coder, item), coder.mask(item)
+
+    def run(batch: Batch) -> None:
+        mask = masked(batch)
+        require(batch, places, mask.lanes, item.line, use)
+        step(batch)
+        for target in targets:
+            target.put(batch, None, mask)
+
+    return run
 
 
 def require(batch: Batch, places: Iterable[RegisterOperand], lanes: Bools, line: int, use: str) -> None:

@@ -15,9 +15,11 @@ from gpuprof.executor.arithmetic.fragments import transposed
 from gpuprof.executor.definedness.operands import (
     RegisterOperand,
     Target,
+    consuming,
     followed,
     places_in,
     require,
+    sources_of,
     target_of,
 )
 from gpuprof.executor.definedness.state import Moved, size_of
@@ -42,7 +44,7 @@ _Registers = list[RegisterOperand | None]
 def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
     """`mma` and `wmma.mma`."""
     if "sp" in item.opcode:
-        return _whole(coder, item, step, item.operands[1:5])
+        return consuming(coder, item, step, sources_of(coder, item), f"gives {item.name}")
     if item.opcode[0] == "mma":
         product = product_of(item)
         shape = Shape(product.rows, 8, product.depth, product)
@@ -75,23 +77,10 @@ def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
 
 def warpgroup(coder: Coder, item: Instruction, step: Step) -> Step:
     """`wgmma`: what it adds to may be undefined, as it need not add."""
-    return _whole(coder, item, step, item.operands[1:4]) if item.opcode[1] == "mma_async" else step
-
-
-def _whole(coder: Coder, item: Instruction, step: Step, given: Sequence[Operand]) -> Step:
-    """A product whose operands must be defined altogether."""
-    places, masked = places_in(coder, given, item.line), coder.mask(item)
-    parts = parts_of(item.operands[0])
-    targets = [target_of(coder, item, part.name) for part in parts if isinstance(part, Reg)]
-
-    def following(batch: Batch) -> None:
-        mask = masked(batch)
-        require(batch, places, mask.lanes, item.line, f"gives {item.name}")
-        step(batch)
-        for target in targets:
-            target.put(batch, None, mask)
-
-    return following
+    if item.opcode[1] != "mma_async":
+        return step
+    places = places_in(coder, item.operands[1:4], item.line)
+    return consuming(coder, item, step, places, f"gives {item.name}")
 
 
 def exchange(coder: Coder, item: Instruction, step: Step) -> Step:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How instructions touch global memory: what observers are told, and what may not meet without order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -72,6 +72,38 @@ class Cache(Enum):
     COHERENT = "what the block stores too"
     READ_ONLY = "a cache for what does not change (ld.global.nc)"
     TEXTURE = "a texture"
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRequest:
+    """What a static memory instruction asks for.
+
+    Attributes:
+        site: Its number in the tally, or None when it is not counted.
+        size: Bytes per lane, all elements of a vector together.
+        elsewhere: What its decoder counts in another way.
+        remote: Whether it may go to the shared memory of other blocks of its cluster.
+    """
+
+    site: int | None
+    line: int
+    size: int
+    offset: int
+    manner: Manner = Manner.READ
+    elsewhere: Collection[str] = ()
+    remote: bool = False
+    parts: int = 1
+    cache: Cache = Cache.COHERENT
+
+    def access(self, index: NDArray[np.intp], mask: Mask) -> dict[str, Any]:
+        """Return what is told of lanes that access one buffer."""
+        return {"index": index, "mask": mask, "size": self.size, **self.how}
+
+    @cached_property
+    def how(self) -> dict[str, Any]:
+        """What is told of any such access."""
+        how = {"line": self.line, "manner": self.manner, "parts": self.parts, "site": self.site}
+        return how | {"cache": self.cache}
 
 
 @dataclass(eq=False)

@@ -7,8 +7,6 @@ lanes' distances from each other and on where they lie in the 128 bytes of all b
 these, and in the next turn, the next stage and the next block it is the same again.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,25 +14,13 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask, narrowed
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import PERIOD, wavefronts
-
-
-@dataclass(frozen=True)
-class SharedAccess:
-    """One access of the group.
-
-    `offset` is its distance from the common address.
-    """
-
-    site: int
-    offset: int
-    size: int
-    load: bool
+from gpuprof.executor.memory.global_accesses import MemoryRequest
 
 
 class SharedGroup:
-    """The patterns of a group in one batch, and how often each was used."""
+    """The patterns of a group in one batch, and how often each was used: at offsets from a common address."""
 
-    def __init__(self, accesses: list[SharedAccess], size: int) -> None:
+    def __init__(self, accesses: list[MemoryRequest], size: int) -> None:
         self._accesses = accesses
         self._low = -min(access.offset for access in accesses)
         self._high = size - max(access.offset + access.size for access in accesses)
@@ -102,7 +88,9 @@ class SharedGroup:
             for access in self._accesses:
                 place = address + access.offset
                 place = place - (int(place.min()) & -PERIOD)
-                total, ideal = wavefronts(place, everybody, access.size, load=access.load)
+                loads = not access.manner.writes
+                total, ideal = wavefronts(place, everybody, access.size, load=loads)
+                assert access.site is not None
                 tally.add(access.site, "requests", runs.sum(axis=1))
                 tally.add(access.site, "wavefronts", (runs * total).sum(axis=1))
                 tally.add(access.site, "bank_conflicts", (runs * (total - ideal)).sum(axis=1))

@@ -145,23 +145,6 @@ def _in_each_iteration(
     return frozenset(number for number in body if always >> number & 1)
 
 
-def repeated(blocks: list[BasicBlock]) -> set[int]:
-    """Return the basic blocks that a thread may run more than once."""
-    # Sets of blocks as numbers: those that may run after each.
-    after = [0] * len(blocks)
-    changed = True
-    while changed:
-        changed = False
-        for number in reversed(range(len(blocks))):
-            found = 0
-            for one in blocks[number].successors:
-                if one != EXIT_BLOCK:
-                    found |= after[one] | 1 << one
-            if found != after[number]:
-                after[number], changed = found, True
-    return {number for number, reached in enumerate(after) if reached >> number & 1}
-
-
 def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
     """Return the basic blocks of loops that only wait: how often they repeat is a matter of time."""
     headers = {loop.header for loops in waiting_loops(blocks).values() for loop in loops}

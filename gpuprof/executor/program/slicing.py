@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
-from gpuprof.executor.program.loops import repeated
+from gpuprof.executor.program.loops import loops_of
 from gpuprof.executor.program.origins import Origin, origins_in, origins_of
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 
@@ -111,7 +111,8 @@ class _Slicer:
         self._read_by: set[tuple[str, Origin | None]] = set()
         self._origins = origins_of(blocks)
         self._places = [_Places(block) for block in blocks]
-        self._repeated = repeated(blocks)
+        #: Blocks that may run more than once.
+        self._repeated = {number for loop in loops_of(blocks).values() for number in loop.body}
 
     def items(self) -> list[list[SliceItem]]:
         """Follow values back until nothing more is wanted."""

@@ -14,7 +14,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, computing
 
 #: Where signedness makes no difference, registers are read as they are kept: signed.
 _SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
@@ -112,8 +112,7 @@ def move(coder: Coder, item: Instruction) -> Step:
         return _pack(coder, item, items[0], items[1])
     dtype = _kept_dtype(coder, target, kind, item.line)
     read = coder.predicate(source, item) if kind == "pred" else coder.reader(source, dtype, item)
-    write, masked = coder.target(target, item), coder.mask(item)
-    return lambda batch: write(batch, read(batch), masked(batch))
+    return computing(coder, item, read)
 
 
 def _kept_dtype(coder: Coder, target: Operand, kind: str, line: int) -> np.dtype[Any]:
@@ -149,17 +148,15 @@ def _pack(
         raise UnsupportedInstruction(item.name, item.line)
     part = np.dtype(f"u{whole.itemsize // len(sources)}")
     reads = [coder.reader(source, part, item) for source in sources]
-    write_whole = coder.target(item.operands[0], item)
 
-    def pack(batch: Batch) -> None:
+    def packed(batch: Batch) -> Lanes:
         parts = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1)
-        write_whole(batch, parts.view(whole)[..., 0], masked(batch))
+        return np.asarray(parts.view(whole)[..., 0])
 
-    return pack
+    return computing(coder, item, packed)
 
 
 def cache_policy(coder: Coder, item: Instruction) -> Step:
     """`createpolicy`: a word that only hints read."""
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
     nothing = np.zeros((1, 1, 1), dtype=np.int64)
-    return lambda batch: write(batch, nothing, masked(batch))
+    return computing(coder, item, lambda batch: nothing)

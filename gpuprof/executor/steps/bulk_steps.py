@@ -51,43 +51,28 @@ _BETWEEN = {"cp", "async", "bulk", "shared", "cluster", "cta", "mbarrier", "comp
 _U16 = ARITHMETIC["u16"]
 
 
-class Multicast:
-    """The blocks that a copy goes to, by the bits of its last operand."""
+def _to_each_block(coder: Coder, item: Instruction, copy: Callable[[Batch, Mask, int | None], None]) -> Step:
+    """Return the step that copies to the blocks, by rank, that the bits of a multicast's last operand name.
 
-    def __init__(self, read: Callable[[Batch], Lanes] | None, line: int) -> None:
-        self._read = read
-        self._line = line
+    Others copy where their addresses say.
+    """
+    if "multicast" not in item.opcode:
+        return where_active(coder, item, lambda batch, mask: copy(batch, mask, None))
+    read = coder.reader(item.operands[-1], _U16, item)
 
-    @classmethod
-    def of(cls, coder: Coder, item: Instruction) -> "Multicast":
-        """Decode the operand, if the instruction has one."""
-        several = "multicast" in item.opcode
-        return cls(coder.reader(item.operands[-1], _U16, item) if several else None, item.line)
-
-    def __call__(self, batch: Batch, mask: Mask) -> Iterator[tuple[int | None, Mask]]:
-        """Yield the rank of each block, and the lanes whose copies go there; None for where these say."""
-        if self._read is None:
-            yield None, mask
-            return
-        blocks, count = mask.joined(self._read(batch)).astype(np.int64), batch.layout.blocks
+    def step(batch: Batch, mask: Mask) -> None:
+        blocks, count = mask.joined(read(batch)).astype(np.int64), batch.layout.blocks
         text = f"copies to the blocks of mask {{:#x}}, but its cluster has {count}"
         beyond = (blocks >> count) != 0
-        batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, beyond, self._line, text, blocks)
+        batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, beyond, item.line, text, blocks)
         for rank in range(count):
             chosen = (blocks >> rank) & 1 == 1
             if chosen.all():
-                yield rank, mask
+                copy(batch, mask, rank)
             elif (lanes := chosen & mask.lanes).any():
-                yield rank, mask.of(lanes)
+                copy(batch, mask.of(lanes), rank)
 
-    def each(self, coder: Coder, item: Instruction, copy: Callable[[Batch, Mask, int | None], None]) -> Step:
-        """Return the step that copies to each block."""
-
-        def step(batch: Batch, mask: Mask) -> None:
-            for rank, part in self(batch, mask):
-                copy(batch, part, rank)
-
-        return where_active(coder, item, step)
+    return where_active(coder, item, step)
 
 
 def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
@@ -120,7 +105,6 @@ def _load(coder: Coder, item: Instruction) -> Step:
     )
     size = coder.reader(item.operands[2], S32, item)
     barrier = BarrierOperand(coder, item, item.operands[3])
-    blocks = Multicast.of(coder, item)
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
         to, start = target(batch, mask, rank), source(batch, mask)
@@ -141,7 +125,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
             values = gathered(batch, item.line, places)
             batch.bulk.load(pattern, values, column, item.line, places)
 
-    return blocks.each(coder, item, copy)
+    return _to_each_block(coder, item, copy)
 
 
 def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
@@ -174,7 +158,6 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     """A box of an array to shared memory, counted by an mbarrier; outside the array it is filled up."""
     operands = BoxOperands(coder, item, item.operands[1], item.operands[0])
     barrier = BarrierOperand(coder, item, item.operands[2])
-    blocks = Multicast.of(coder, item)
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
         columns = barrier.use(batch, mask, rank)
@@ -191,7 +174,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 values = _box(batch, item.line, tensor, places)
                 batch.bulk.load(pattern, values, column, item.line, places)
 
-    return blocks.each(coder, item, copy)
+    return _to_each_block(coder, item, copy)
 
 
 def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces) -> Lanes:

@@ -11,7 +11,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.program.calls import STACK, STACK_POINTER
 from gpuprof.executor.program.ptx import Imm, Instruction, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, computing
 
 _I64 = np.dtype(np.int64)
 #: Calls of itself that a function may be in. A card's stack, 1,024 bytes unless the host asks for more, holds
@@ -83,9 +83,7 @@ def allocate_on_stack(coder: Coder, item: Instruction) -> Step:
 
 def save_stack(coder: Coder, item: Instruction) -> Step:
     """`stacksave`: where the stack ends now."""
-    read, write = coder.reader(Reg(STACK_POINTER), _I64, item), coder.target(item.operands[0], item)
-    masked = coder.mask(item)
-    return lambda batch: write(batch, read(batch), masked(batch))
+    return computing(coder, item, coder.reader(Reg(STACK_POINTER), _I64, item))
 
 
 def restore_stack(coder: Coder, item: Instruction) -> Step:

@@ -156,6 +156,12 @@ def where_active(coder: Coder, item: Instruction, act: Callable[[Batch, Mask], N
     return step
 
 
+def computing(coder: Coder, item: Instruction, compute: Callable[[Batch], Lanes]) -> Step:
+    """Return the step of an instruction that does nothing but compute its first operand."""
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+    return lambda batch: write(batch, compute(batch), masked(batch))
+
+
 def group_step(coder: Coder, item: Instruction, groups: Callable[[Batch], Any]) -> Step:
     """Return the step that closes a group of copies or products, or waits for all groups but the newest."""
     masked = coder.mask(item)

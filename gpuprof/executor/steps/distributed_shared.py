@@ -25,7 +25,7 @@ from gpuprof.executor.memory.windows import (
 )
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, computing
 
 _OFFSET = (1 << RANK_SHIFT) - 1
 
@@ -37,7 +37,7 @@ def names_cluster(item: Instruction) -> bool:
     return ("shared", "cluster") in zip(item.opcode, item.opcode[1:], strict=False)
 
 
-def in_block(address: NDArray[np.integer], rank: int) -> Addresses:
+def in_block(address: NDArray[np.integer], rank: int | Addresses) -> Addresses:
     """Return addresses of shared memory as they are in the block of a rank."""
     return np.asarray((address.astype(np.int64) & _OFFSET) | (rank << RANK_SHIFT))
 
@@ -109,24 +109,21 @@ _SPACES = (*_WINDOWS, "global", "param")
 def convert_address(coder: Coder, item: Instruction) -> Step:
     """`cvta`: between the addresses of one space and generic ones."""
     space, sign = _space(item), -1 if "to" in item.opcode else 1
-    read, write = coder.reader(item.operands[1], _I64, item), coder.target(item.operands[0], item)
-    masked = coder.mask(item)
+    read = coder.reader(item.operands[1], _I64, item)
     if space == "const":
         window = coder.slots.constant_window()
-        return lambda batch: write(batch, read(batch) + sign * batch.registers[window], masked(batch))
+        return computing(coder, item, lambda batch: read(batch) + sign * batch.registers[window])
     distance = sign * _WINDOWS.get(space, 0)
-    return lambda batch: write(batch, read(batch) + distance, masked(batch))
+    return computing(coder, item, lambda batch: read(batch) + distance)
 
 
 def is_in_space(coder: Coder, item: Instruction) -> Step:
     """`isspacep`: does a generic address point into a space?"""
-    space = _space(item)
-    read, write = coder.reader(item.operands[1], _I64, item), coder.target(item.operands[0], item)
-    masked = coder.mask(item)
-
+    space, read = _space(item), coder.reader(item.operands[1], _I64, item)
     own = space == "shared" and not names_cluster(item)
 
-    def belongs(batch: Batch, address: Lanes) -> Bools:
+    def belongs(batch: Batch) -> Bools:
+        address = read(batch)
         if space == "shared" and batch.layout.several:
             rank = (address - SHARED_WINDOW) >> RANK_SHIFT
             return np.asarray(
@@ -137,7 +134,7 @@ def is_in_space(coder: Coder, item: Instruction) -> Step:
         elsewhere = [_inside(address, window) for window in _WINDOWS.values()]
         return np.asarray(~np.logical_or.reduce(elsewhere))
 
-    return lambda batch: write(batch, belongs(batch, read(batch)), masked(batch))
+    return computing(coder, item, belongs)
 
 
 def map_address(coder: Coder, item: Instruction) -> Step:
@@ -145,30 +142,25 @@ def map_address(coder: Coder, item: Instruction) -> Step:
     near = "shared" in item.opcode
     kind = ARITHMETIC[item.opcode[-1]]
     read = coder.reader(item.operands[1], kind, item)
-    read_rank = coder.reader(item.operands[2], _U32, item)
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+    read_rank, window = coder.reader(item.operands[2], _U32, item), 0 if near else SHARED_WINDOW
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        address, rank = read(batch).astype(np.int64), read_rank(batch).astype(np.int64)
-        window = 0 if near else SHARED_WINDOW
-        offset = (address - window) & ((1 << RANK_SHIFT) - 1)
-        write(batch, (window + (rank << RANK_SHIFT) + offset).astype(kind), mask)
+    def mapped(batch: Batch) -> Lanes:
+        address = in_block(read(batch).astype(np.int64) - window, read_rank(batch).astype(np.int64))
+        return (window + address).astype(kind)
 
-    return step
+    return computing(coder, item, mapped)
 
 
 def rank_of_address(coder: Coder, item: Instruction) -> Step:
     """`getctarank`: the rank of the block whose shared memory an address belongs to."""
     near = "shared" in item.opcode
     read = coder.reader(item.operands[1], ARITHMETIC[item.opcode[-1]] if near else _I64, item)
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
 
-    def step(batch: Batch) -> None:
+    def rank(batch: Batch) -> Lanes:
         address = read(batch).astype(np.int64) - (0 if near else SHARED_WINDOW)
-        write(batch, ((address >> RANK_SHIFT) & (_RANKS - 1)).astype(np.uint32), masked(batch))
+        return ((address >> RANK_SHIFT) & (_RANKS - 1)).astype(np.uint32)
 
-    return step
+    return computing(coder, item, rank)
 
 
 def _space(item: Instruction) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_accesses import MemoryRequest
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym
@@ -26,7 +27,7 @@ from gpuprof.executor.steps.arithmetic_steps import arithmetic, move
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import load, parts_of
-from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
+from gpuprof.executor.steps.spaces import SharedSpace
 
 _WORD_BYTES = 4
 

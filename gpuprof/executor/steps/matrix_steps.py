@@ -15,6 +15,7 @@ from gpuprof.executor.arithmetic.fragments import GROUPS, transposed
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_accesses import MemoryRequest
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction
@@ -22,7 +23,7 @@ from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of
 from gpuprof.executor.steps.mma_steps import by_whole_warps
-from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace, Space, read_from, write_to
+from gpuprof.executor.steps.spaces import SharedSpace, Space, read_from, write_to
 
 #: Reads a space, or writes it, for one access of an instruction.
 Read = Callable[[Space, Batch, Lanes, Mask], Lanes]

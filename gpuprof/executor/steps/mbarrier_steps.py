@@ -11,15 +11,16 @@ from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import TrackedArrival
+from gpuprof.executor.memory.global_accesses import MemoryRequest
 from gpuprof.executor.memory.mbarriers import COUNT_LIMIT, MBARRIER_BYTES, STATE_SHIFT, Columns, Stall
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step, where_active
+from gpuprof.executor.steps.coding import Coder, Step, computing, where_active
 from gpuprof.executor.steps.distributed_shared import in_block, names_cluster
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
-from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
+from gpuprof.executor.steps.spaces import SharedSpace
 
 _U32, _I64 = ARITHMETIC["u32"], ARITHMETIC["s64"]
 
@@ -139,9 +140,8 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
 
 
 def _pending_count(coder: Coder, item: Instruction) -> Step:
-    write, state = coder.target(item.operands[0], item), coder.reader(item.operands[1], _I64, item)
-    masked = coder.mask(item)
-    return lambda batch: write(batch, state(batch) & COUNT_LIMIT, masked(batch))
+    state = coder.reader(item.operands[1], _I64, item)
+    return computing(coder, item, lambda batch: state(batch) & COUNT_LIMIT)
 
 
 def _complete(coder: Coder, item: Instruction) -> Step:

@@ -15,7 +15,7 @@ from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_o
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
-from gpuprof.executor.memory.global_accesses import Cache, Manner
+from gpuprof.executor.memory.global_accesses import Cache, Manner, MemoryRequest
 from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
@@ -25,7 +25,7 @@ from gpuprof.executor.memory.landing import (
     landing_cost,
     zeros_conflicts,
 )
-from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
+from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.program.means import STRONG
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.program.scopes import is_for_its_block
@@ -38,7 +38,6 @@ from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
     LocalSpace,
-    MemoryRequest,
     SharedSpace,
     Space,
 )
@@ -399,11 +398,8 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
     """Return what counts address-only accesses to shared memory around one address."""
     first, _ = group.items[0]
     number = coder.site("address-only accesses", first)
-    members = [_access(coder, item, distance) for item, distance in group.items]
-    spaces = [
-        SharedSpace(MemoryRequest(access.site, item.line, access.size, access.offset))
-        for access, (item, _) in zip(members, group.items, strict=True)
-    ]
+    members = [_request(coder, item, distance) for item, distance in group.items]
+    spaces = [SharedSpace(member) for member in members]
     assert isinstance(group.base, Reg | Sym)
     read = address_reader(coder, first, Mem(group.base))
 
@@ -412,14 +408,15 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
         if number not in groups:
             groups[number] = SharedGroup(members, batch.shared.size)
         if not groups[number].count(address, mask):
-            for access, space in zip(members, spaces, strict=True):
-                space.pattern(batch, address, mask, load=access.load)
+            for space in spaces:
+                space.pattern(batch, address, mask, load=not space.request.manner.writes)
 
     return step
 
 
-def _access(coder: Coder, item: Instruction, distance: int) -> SharedAccess:
+def _request(coder: Coder, item: Instruction, distance: int) -> MemoryRequest:
     load = item.opcode[0] == "ld"
     size = ARITHMETIC[element_of(item)].itemsize * len(parts_of(item.operands[0 if load else 1]))
     site = coder.site("shared_load" if load else "shared_store", item)
-    return SharedAccess(site, distance - coder.shared_start, size, load)
+    manner = Manner.READ if load else Manner.WRITE
+    return MemoryRequest(site, item.line, size, distance - coder.shared_start, manner)

@@ -6,10 +6,9 @@ Each memory instruction owns one accessor per space that its addresses may point
 elements of the access size; what they mean is the instruction's business.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,44 +18,12 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors
-from gpuprof.executor.memory.global_accesses import Cache, Manner
+from gpuprof.executor.memory.global_accesses import Manner, MemoryRequest
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.distributed_shared import ClusterAccess
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryRequest:
-    """What a static memory instruction asks for.
-
-    Attributes:
-        site: Its number in the tally, or None when it is not counted.
-        size: Bytes per lane, all elements of a vector together.
-        elsewhere: What its decoder counts in another way.
-        remote: Whether it may go to the shared memory of other blocks of its cluster.
-    """
-
-    site: int | None
-    line: int
-    size: int
-    offset: int
-    manner: Manner = Manner.READ
-    elsewhere: Collection[str] = ()
-    remote: bool = False
-    parts: int = 1
-    cache: Cache = Cache.COHERENT
-
-    def access(self, index: NDArray[np.intp], mask: Mask) -> dict[str, Any]:
-        """Return what is told of lanes that access one buffer."""
-        return {"index": index, "mask": mask, "size": self.size, **self.how}
-
-    @cached_property
-    def how(self) -> dict[str, Any]:
-        """What is told of any such access."""
-        how = {"line": self.line, "manner": self.manner, "parts": self.parts, "site": self.site}
-        return how | {"cache": self.cache}
 
 
 class Space(Protocol):

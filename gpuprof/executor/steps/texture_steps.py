@@ -32,14 +32,14 @@ from gpuprof.executor.arithmetic.texels import (
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.global_accesses import Cache, Manner
+from gpuprof.executor.memory.global_accesses import Cache, Manner, MemoryRequest
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.texture_objects import TexelView
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.memory_steps import parts_of
-from gpuprof.executor.steps.spaces import GlobalSpace, MemoryRequest
+from gpuprof.executor.steps.spaces import GlobalSpace
 from gpuprof.texture_units import FACES, LAYOUTS, Texels
 
 _U64, _U32, _S32 = ARITHMETIC["u64"], ARITHMETIC["u32"], ARITHMETIC["s32"]
