@@ -185,14 +185,6 @@ def test_imports_point_down(room):
             assert room_of(name) == room or room_of(name) in below, f"{module} imports {name}"
 
 
-def test_no_rooms_need_each_other():
-    """What the order says already, said of the rooms themselves, so that the order cannot hide it."""
-    try:
-        TopologicalSorter({room: uses_of(room) for room in HOUSE}).prepare()
-    except CycleError as error:
-        pytest.fail(" needs ".join(reversed(error.args[1])))
-
-
 def test_no_files_need_each_other():
     """An import for annotations counts too: what cannot be read alone is one file in several pieces."""
     needs = {module: own_imports_of(module) - {"gpuprof", VERSION, module} for module in MODULES}
