@@ -3,6 +3,8 @@
 """The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +20,7 @@ from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, did_you_mean, reason, refused_start
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.options import OUTPUT, Given
+from gpuprof.text import KERNEL_ENDINGS
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
@@ -334,6 +337,9 @@ def _refuse_spaces(arguments: list[str]) -> None:
 #: Columns of what the list of commands says of one.
 _SHORT = 62
 
+#: A word where no command, and one where nothing else, is called so.
+_STRAY = re.compile(r"No such command '(.+)'|unexpected extra argument\S* \((.+)\)")
+
 
 def _command() -> Any:
     """The command line; its list of commands ends no line with a stop, and names no type of Python's."""
@@ -359,6 +365,13 @@ def _usage_error(error: Any) -> ExitCode:
     if getattr(error, "possibilities", None):
         options = (name for one in context.command.get_params(context) for name in one.opts)
         what, fix = error.message, did_you_mean(error.option_name, options, fix)
+    if stray := _STRAY.search(what):
+        command, kernels = stray.groups()
+        if command and (command.endswith(KERNEL_ENDINGS) or os.path.exists(command)):
+            reading = "report" if command.endswith((".json", ".html")) else "run"
+            fix = f"Did you mean `gpuprof {reading} {shlex.quote(command)}`?"
+        if kernels and any(parameter.name == "kernel" for parameter in context.command.params):
+            fix = f"Kernels and their files stand behind -k: -k {','.join(kernels.split())}"
     if what.endswith("?"):  # an answer already
         return console.tell_error(InputError(what))
     return console.tell_error(InputError(f"{what.removesuffix('.')}.", fix=fix))

@@ -19,7 +19,7 @@ from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
-from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.run import Progress, measure
@@ -322,18 +322,21 @@ def _operation(what: str | Path | None) -> Operation:
         raise InputError(
             "Nothing says what the kernel computes.", fix="Give args and expect, or an operation."
         )
-    if isinstance(what, str) and (what in shipped_names() or not Path(what).exists()):
+    if isinstance(what, str) and what in shipped_names():
         return shipped_operation(what)
     path = Path(what)
+    if not path.exists():
+        raise unknown(str(what))
     return load_operation(path / FILE_NAME if path.is_dir() else path)
 
 
 def _ladder(what: Sequence[What], operation: str | Path | None) -> Ladder:
     first = what[0] if what else None
     if isinstance(first, str) and len(what) == 1 and operation is None:
-        named = not Path(first).exists() and Path(first).suffix not in KERNEL_ENDINGS
-        if named or first in shipped_names():
+        if first in shipped_names():
             return shipped_ladder(first)
+        if not first.endswith(KERNEL_ENDINGS) and not Path(first).exists():
+            raise unknown(first)
     return ladder_of(_files(what), None if operation is None else _operation(operation))
 
 

@@ -17,14 +17,14 @@ from gpuprof.console import say
 from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
-from gpuprof.errors import GpuprofError, HeaderError, InputError, did_you_mean, nearest_file
+from gpuprof.errors import GpuprofError, HeaderError, InputError
 from gpuprof.executor import UnsupportedInstruction, Use, array_uses
 from gpuprof.files import check_writable, read_input, same_file
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.header import header_span
-from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import listed_texts, starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
@@ -74,18 +74,8 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
     folder = Path(what)
     if what in shipped_names():
         return shipped_operation(what), shipped_ladder(what), f"gpuprof {what} -k {file}"
-    if not (folder / FILE_NAME).is_file():
-        if folder.is_dir():
-            raise InputError(
-                f"{folder} holds no {FILE_NAME}.", fix="docs/operations.md says how to write one."
-            )
-        listed = (
-            f"Choose one of {', '.join(shipped_names())}, or write your own: docs/operations.md says how."
-        )
-        raise InputError(
-            f"There is no operation {what!r}, and no file or folder of that name.",
-            fix=nearest_file(folder) or did_you_mean(what, shipped_names(), listed, most=1),
-        )
+    if not folder.is_dir():
+        raise unknown(what)
     operation = load_operation(folder / FILE_NAME)
     try:
         ladder = load_ladder(folder, may_be_empty=True)

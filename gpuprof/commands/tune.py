@@ -27,7 +27,7 @@ from gpuprof.commands.progress import watch
 from gpuprof.commands.texts import parse_blocks, parse_values, preprocessing_of, selected
 from gpuprof.comparison.tuned import value_of
 from gpuprof.console import say_lines, tell
-from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean
+from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, read_input
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.header import KernelFile, header_span, read_kernels
@@ -349,7 +349,8 @@ def find_ladder(
         if not found:
             known = (*ladders, *(kernel.id for ladder in ladders.values() for kernel in ladder.kernels))
             usual = "Name a .cu file, a folder, or an operation or kernel that `gpuprof list` shows."
-            raise InputError(f"There is no kernel {text!r} to tune.", fix=did_you_mean(text, known, usual))
+            fix = nearest_file(Path(text)) or did_you_mean(text, known, usual)
+            raise InputError(f"There is no kernel {text!r} to tune.", fix=fix)
     common = [name for name in ladders if all(name in found for found in homes.values())]
     if not common:
         raise InputError("The kernels compute different operations.", fix="Tune one operation at a time.")

@@ -5,7 +5,7 @@
 from functools import cache
 from pathlib import Path
 
-from gpuprof.errors import InputError, did_you_mean
+from gpuprof.errors import InputError, did_you_mean, nearest_file
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 
@@ -30,3 +30,10 @@ def shipped_operation(name: str) -> Operation:
         fix = did_you_mean(name, shipped_names(), listed, most=1)
         raise InputError(f"There is no operation {name!r}.", fix=fix)
     return load_operation(KERNEL_ROOT / name / FILE_NAME)
+
+
+def unknown(what: str) -> InputError:
+    """What a user named is no operation that comes with gpuprof, and no path."""
+    listed = f"Choose one of {', '.join(shipped_names())}, or write your own: docs/operations.md says how."
+    fix = nearest_file(Path(what)) or did_you_mean(what, shipped_names(), listed, most=1)
+    return InputError(f"There is no operation {what!r}, and no file or folder of that name.", fix=fix)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read an operation's declaration from TOML: `operation.toml`, or the same tables in a kernel's header."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from keyword import iskeyword
@@ -46,10 +47,11 @@ def load_operation(path: Path) -> Operation:
     try:
         text = read_input(path)
     except PATH_ERRORS as error:
-        raise HeaderError(
-            f"Cannot read the operation {path}: {reason(error)}.",
-            fix="gpuprof run takes .cu files, or a folder with operation.toml; docs/operations.md shows one.",
-        ) from error
+        fix = "gpuprof run takes .cu files, or a folder with operation.toml; docs/operations.md shows one."
+        if isinstance(error, FileNotFoundError) and any(path.parent.glob("*.cu")):
+            kernels = f"{shlex.quote(str(path.parent))}/*.cu"
+            fix = f"gpuprof run {kernels} takes its kernel files; docs/operations.md shows an {path.name}."
+        raise HeaderError(f"Cannot read the operation {path}: {reason(error)}.", fix=fix) from error
     reader = TableReader(read_toml(text, str(path)), FilePlace(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))
     if "device_reference" in reader:

@@ -138,6 +138,7 @@ def test_python_searches_too(scale, tmp_path):
         (("scale.cu", "--budget", "0"), "budget of 0 points", "Give 1 to"),
         (("scal.cu",), "Cannot read the kernel file scal.cu", "Did you mean scale.cu?"),
         (("reg_8x9",), "There is no kernel 'reg_8x9' to tune", "Did you mean reg_8x8"),
+        (("scale",), "There is no kernel 'scale' to tune", "Did you mean scale.cu?"),
         (("col_smem_1d",), "declares no candidates for TILE", "[candidates]\nTILE = [32, 64]"),
         (("by_size",), "by_size is a kernel of attention and of gemm and", "tune attention -k by_size"),
         (("gemm", "-k", "by_size"), "by_size chooses among other kernels", "Tune those that it names."),
