@@ -123,8 +123,7 @@ def test_an_argument_written_in_words_may_be_read_in_bytes():
     assert out.tolist() == [4002]
 
 
-def test_registers_are_passed_and_vectors_and_variables_declared_as_people_write_them():
-    ptx = """.func (.reg .b32 sum) add(.reg.b32 x,.reg .b32 y)
+BY_REGISTER = """.func (.reg .b32 sum) add(.reg.b32 x,.reg .b32 y)
 {
     .const .b32 hundred[2] = { 100, 200 };
     .reg .b64 a;
@@ -152,8 +151,47 @@ def test_registers_are_passed_and_vectors_and_variables_declared_as_people_write
     ret;
 }
 """
+#: As compilers of old write: declared functions end in nothing, and textures are variables.
+WITH_PREDICATES = """.global .texref pixels;
+.visible .func (.param .b32 r) elsewhere (.param .b32 x)
+    .shared .align 4 .b8 held[16];
+.visible .func (.reg .pred r) differ (.reg .pred a, .reg .pred b)
+{
+    xor.pred r, a, b;
+    ret;
+}
+.extern .func nothing (.param .b32 x)
+.entry k (.param .u64 out)
+{
+    .reg .u64 a;
+    .reg .u32 n, tid, at;
+    .reg .pred p, q, r;
+    ld.param.u64 a, [out];
+    mov.u32 tid, %tid.x;
+    setp.gt.u32 p, tid, 1;
+    setp.ne.u32 q, tid, 3;
+    setp.eq.u32 r, tid, tid;
+    @p call (r), differ, (p, q);
+    selp.u32 n, 5, 6, r;
+    mov.u32 at, held;
+    mad.lo.u32 at, tid, 4, at;
+    st.shared.u32 [at], n;
+    ld.shared.u32 n, [at];
+    mad.wide.u32 a, tid, 4, a;
+    st.global.u32 [a], n;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ptx", "expected"),
+    [(BY_REGISTER, [10, 11, 7, 212, 213, 214]), (WITH_PREDICATES, [5, 5, 6, 5, 14, 15])],
+    ids=["registers", "predicates"],
+)
+def test_registers_are_passed_and_vectors_and_variables_declared_as_people_write_them(ptx, expected):
     (out,), _ = run_ptx(ptx, np.arange(10, 16, dtype=np.int32), block=(4, 1, 1))
-    assert out.tolist() == [10, 11, 7, 212, 213, 214]
+    assert out.tolist() == expected
 
 
 def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():

@@ -64,7 +64,7 @@ def test_warps_of_a_tile_that_do_not_meet_race():
 
 def video(name: str, a: list[int], b: list[int], c: list[int]) -> list[int]:
     kinds = ("b32", "b32", "b32")
-    return run_instruction(f"{name} d, a, b, c;", kinds, "b32", a, b, c).tolist()
+    return run_instruction(f"{name};", kinds, "b32", a, b, c).tolist()
 
 
 def lanes(word: int, count: int, *, signed: bool) -> list[int]:
@@ -111,4 +111,42 @@ def test_small_integers_meet_their_like(name, count, flag, signed):
             expected.append((sum(found) + c) % 2**32)
         else:
             expected.append(sum(each % 2**bits << bits * i for i, each in enumerate(found)))
-    assert video(f"{name}{count}.{kind}.{kind}.{kind}{flag}", *columns) == expected
+    assert video(f"{name}{count}.{kind}.{kind}.{kind}{flag} d, a, b, c", *columns) == expected
+
+
+def part(word: int, bits: int, place: int, *, signed: bool) -> int:
+    return lanes(word, 32 // bits, signed=signed)[place]
+
+
+#: Video instructions that pick parts of words, by what they give.
+PICKED = {
+    "vshr.u32.u32.u32.clamp.add d, a, b.b0, c": lambda a, b, c: (a >> min(b & 255, 32)) + c,
+    "vshr.s32.s32.u32.wrap d, a, b": lambda a, b, c: part(a, 32, 0, signed=True) >> (b & 31),
+    "vshl.u32.u32.u32.wrap d, a.h1, b": lambda a, b, c: (a >> 16) << (b & 31),
+    "vadd.s32.u32.s32.sat d, a, b.h1": lambda a, b, c: min(
+        max(a + part(b, 16, 1, signed=True), -(2**31)), 2**31 - 1
+    ),
+    "vsub.s32.u32.s32 d.h1, a.b3, b, c": lambda a, b, c: (
+        (c & 0xFFFF) | ((a >> 24) - part(b, 32, 0, signed=True)) % 2**16 << 16
+    ),
+    "vmin.s32.u32.s32.max d, a.h0, b, c": lambda a, b, c: max(
+        min(a & 0xFFFF, part(b, 32, 0, signed=True)), part(c, 32, 0, signed=True)
+    ),
+    "vset.s32.u32.lt.add d, a, b, c": lambda a, b, c: (part(a, 32, 0, signed=True) < b) + c,
+    "vset2.u32.s32.ge d, a, b, c": lambda a, b, c: sum(
+        (part(a, 16, i, signed=False) >= part(b, 16, i, signed=True)) << 16 * i for i in (0, 1)
+    ),
+    # Lane 0 is of c; lane 3 is b's lane 3 and a's lane 0, lane 1 a's lanes 2 and 3.
+    "vadd4.u32.u32.u32 d.b31, a.b7123, b.b0131, c": lambda a, b, c: (
+        (c & 0x00FF_00FF)
+        | (part(b, 8, 3, signed=False) + part(a, 8, 0, signed=False)) % 256 << 24
+        | (part(a, 8, 2, signed=False) + part(a, 8, 3, signed=False)) % 256 << 8
+    ),
+}
+
+
+@pytest.mark.parametrize("form", PICKED)
+def test_parts_are_picked_from_words_and_put_into_words(form):
+    columns = words(3)
+    expected = [PICKED[form](*each) % 2**32 for each in zip(*columns, strict=True)]
+    assert video(form, *columns) == expected

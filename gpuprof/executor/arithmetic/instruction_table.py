@@ -14,55 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import approximations, floats, halves, integers
+from gpuprof.executor.arithmetic import approximations, floats, halves, integers, video
 from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.executor.arithmetic.convert import lower_cvt
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-
-_VIDEO_OPERATIONS: dict[str, Compute] = {
-    "vadd": np.add,
-    "vsub": np.subtract,
-    "vabsdiff": lambda a, b: np.abs(a - b),
-    "vmin": np.minimum,
-    "vmax": np.maximum,
-    # Of an odd sum the half away from zero.
-    "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
-}
-_VIDEO = tuple(f"{name}{lanes}" for name in _VIDEO_OPERATIONS for lanes in (2, 4))
-
-
-def _video(op: Mnemonic) -> Lowered:
-    """Lower an instruction without masks and selections of lanes: `vabsdiff4.u32.u32.u32.add`."""
-    kinds = [kind[0] for kind in op.types]
-    if len(kinds) != 3 or not {*op.types} <= {"u32", "s32"} or op.flags not in _VIDEO_FLAGS:
-        raise NotInTable
-    operation, lanes = _VIDEO_OPERATIONS[op.base[:-1]], int(op.base[-1])
-    bits = 32 // lanes
-    signs = "i" if kinds[0] == "s" else "u"
-    limits = np.iinfo(f"{signs}{bits // 8}")
-
-    def compute(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        found = operation(_small_integers(a, kinds[1], bits), _small_integers(b, kinds[2], bits))
-        if op.has("sat"):
-            found = np.clip(found, limits.min, limits.max)
-        if op.has("add"):
-            return np.asarray((found.sum(axis=-1) + c.astype(np.int64)) & 0xFFFF_FFFF).astype(_U32)
-        shift = np.arange(lanes) * bits
-        return np.asarray(((found & ((1 << bits) - 1)) << shift).sum(axis=-1)).astype(_U32)
-
-    return Lowered(compute, (_U32,) * 3, _U32)
-
-
-_VIDEO_FLAGS = ((), ("sat",), ("add",))
-
-
-def _small_integers(value: Lanes, kind: str, bits: int) -> Lanes:
-    """Return the small integers of a register, as of 64 bits each, the lowest first."""
-    words = np.asarray(value.astype(np.uint32)[..., None] >> np.arange(0, 32, bits, dtype=np.uint32))
-    narrow = words.astype(f"u{bits // 8}")
-    return narrow.view(f"i{bits // 8}").astype(np.int64) if kind == "s" else narrow.astype(np.int64)
-
 
 _U32 = ARITHMETIC["u32"]
 _BOOL = np.dtype(np.bool_)
@@ -76,7 +32,7 @@ TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
     "slct": lower_slct,
     "testp": lower_testp,
     "copysign": floats.copied_sign,
-    **dict.fromkeys(_VIDEO, _video),
+    **dict.fromkeys(video.NAMES, video.lower),
 }
 
 

@@ -30,7 +30,12 @@ from gpuprof.executor.program.source_places import LOCATION, places_of
 from gpuprof.ptx_directives import launch_limits, target_of_ptx
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_OPAQUE = re.compile(r"\.(?:tex|sampler|surf)ref\b")
 _HEADER = re.compile(r"\.(entry|func)\b")
+_BEGINS = re.compile(
+    r"^[ \t]*\.(?:visible|extern|weak|common|entry|func|global|const|shared|section|alias)\b",
+    re.MULTILINE,
+)
 _VARIABLE = re.compile(
     r"\.(global|const|shared|local|param|reg)\s*(?:\.align\s+(\d+)\s*)?(?:\.v([24])\s*)?\.(\w+)\s+"
     r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
@@ -38,7 +43,8 @@ _VARIABLE = re.compile(
 )
 _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
 _GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
-_TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
+#: A predicate is passed as an integer.
+_TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "pred": 4}
 _SPECIAL = re.compile(
     r"%(tid|ntid|ctaid|nctaid|laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock64|clock_hi|globaltimer\w*|"
     r"lanemask_\w+|envreg\d+|pm\d+|dynamic_smem_size|total_smem_size|aggr_smem_size|cluster\w*|is_explicit\w*|"
@@ -60,9 +66,8 @@ def parse(text: str) -> Module:
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
         head, stop = found.group(1), found.group(2)
-        head = re.sub(
-            r"^\s*(?:\.(?:version|target|address_size|file|section)\b[^\n]*\n\s*)+", "", head
-        ).strip()
+        # Before it may stand directives, and functions that are only declared: old compilers end neither.
+        head = head[max((each.start() for each in _BEGINS.finditer(head)), default=0) :].strip()
         position = found.end()
         if _HEADER.search(head):
             function = _function_header(head)
@@ -72,6 +77,8 @@ def parse(text: str) -> Module:
                 module.functions[function.name] = function
                 module.variables += [v for v in function.variables if v.space in ("global", "const")]
                 position = end + 1
+        elif _OPAQUE.search(head):
+            continue  # what reads a texture by such a variable is told
         elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
             if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
                 end = text.index(";", position)
@@ -122,7 +129,9 @@ def _function_header(text: str) -> Function:
         raise UnsupportedInstruction("function header", 0)
     returns, name, params = found.groups()
     limits = launch_limits(after[found.end() :])
-    return Function(name, _variables(params), _variables(returns), limits=limits)
+    passed = re.findall(r"\.reg\s*\.(\w+)\s+([\w$%]+)", found[0])
+    registers = {register: kind for kind, register in passed}
+    return Function(name, _variables(params), _variables(returns), registers, limits=limits)
 
 
 def _variables(listing: str | None) -> list[Variable]:
@@ -174,8 +183,8 @@ class _Body:
         statements = [statement for statement, _ in read]
         taken = [v for v in self.function.params if v.space == "reg"]
         given = [v for v in self.function.returns if v.space == "reg"]
-        self.function.registers |= {v.name: f"b{8 * v.size}" for v in (*taken, *given)}
-        self.function.body += [_passing("ld", Reg(v.name), v) for v in taken]
+        for v in taken:
+            self.function.body += self._passing("ld", Reg(v.name), v)
         for position, (statement, self.ptx_line) in enumerate(read):
             if statement == "{":
                 self.scopes.append({})
@@ -200,7 +209,8 @@ class _Body:
             elif statement:
                 item = self._instruction(statement)
                 if item.opcode[0] == "ret":
-                    self.function.body += [_passing("st", Reg(v.name), v, item) for v in given]
+                    for v in given:
+                        self.function.body += self._passing("st", Reg(v.name), v, item)
                 self.function.body += self._called(item) if item.opcode[0] == "call" else (item,)
 
     def _statements(self) -> Iterator[tuple[str, int]]:
@@ -281,9 +291,16 @@ class _Body:
             negated, guard = bool(found.group(1)), self._renamed(found.group(2))
             text = text[found.end() :]
         mnemonic, *rest = text.split(None, 1)
-        operands = tuple(self._operand(part) for part in _split(rest[0] if rest else ""))
+        parts = _split(rest[0] if rest else "")
+        opcode = _opcode(mnemonic)
+        if mnemonic[0] == "v":  # a video instruction may take a part of a register
+            for i, part in enumerate(parts):
+                if picked := _PICKED.search(part):
+                    opcode = (*opcode, f"{'dabc'[i]}{picked[0]}")
+                    parts[i] = part[: picked.start()]
+        operands = tuple(map(self._operand, parts))
         line = self.ptx_line if self.own_lines else self.line
-        return Instruction(_opcode(mnemonic), operands, guard, negated, line, self.ptx_line)
+        return Instruction(opcode, operands, guard, negated, line, self.ptx_line)
 
     def _called(self, call: Instruction) -> list[Instruction]:
         """A call that passes registers, as one through `.param` variables, which most compilers write."""
@@ -298,14 +315,33 @@ class _Body:
                 if isinstance(each, Reg) and (size := _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)):
                     passed = Variable(f"{each.name}@{len(self.function.variables)}", "param", size, size)
                     self.function.variables.append(passed)
-                    move = _passing("ld" if results else "st", each, passed, call)
-                    (after if results else before).append(move)
+                    moves = self._passing("ld" if results else "st", each, passed, call)
+                    (after if results else before).extend(moves)
                     items.append(Sym(passed.name))
                 else:
                     items.append(each)
             results &= isinstance(operand, Vec)
             operands.append(Vec(tuple(items)) if isinstance(operand, Vec) else operand)
         return [*before, replace(call, operands=tuple(operands)), *after]
+
+    def _passing(
+        self, way: str, register: Reg, variable: Variable, near: Instruction | None = None
+    ) -> list[Instruction]:
+        """The load of a register from a `.param` variable or its store there, under the guard of another."""
+        near = near or Instruction((), ())
+        held, kind = register, f"b{8 * variable.size}"
+        convert = []
+        if self.function.registers[register.name] == "pred":
+            held = Reg(f"{variable.name}@held")
+            self.function.registers[held.name] = kind
+            load, store = (register, held, Imm(0)), (held, Imm(1), Imm(0), register)
+            opcode, operands = (("setp", "ne", kind), load) if way == "ld" else (("selp", kind), store)
+            convert = [replace(near, opcode=opcode, operands=operands)]
+        memory = Mem(Sym(variable.name), 0)
+        move = replace(
+            near, opcode=(way, "param", kind), operands=(held, memory) if way == "ld" else (memory, held)
+        )
+        return [move, *convert] if way == "ld" else [*convert, move]
 
     def _operand(self, text: str) -> Operand:
         if len(self.scopes) > 1:  # where names may have another meaning than elsewhere
@@ -348,14 +384,7 @@ class _Body:
         return Mem(operand, offset)
 
 
-def _passing(way: str, register: Reg, variable: Variable, near: Instruction | None = None) -> Instruction:
-    """The load of a register from a `.param` variable or its store there, under the guard of another."""
-    memory = Mem(Sym(variable.name), 0)
-    operands = (register, memory) if way == "ld" else (memory, register)
-    opcode = (way, "param", f"b{8 * variable.size}")
-    return replace(near or Instruction(opcode, ()), opcode=opcode, operands=operands)
-
-
+_PICKED = re.compile(r"\.[bh][0-7]+$")
 _NESTING = re.compile(r"[{\[(|]")
 
 
