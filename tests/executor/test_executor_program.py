@@ -34,7 +34,6 @@ def one(text: str) -> Instruction:
     [
         (".visible .entry k() { .reg .b32 %r<2>; ret;", "unbalanced braces"),
         (".visible .entry k() { .section x; }", ".section"),
-        (".global .texref t;", ".global .texref variable"),
         (".global .b128 t;", ".global .b128 variable"),
         (".global .u32 t[2] = {f*2};", "initialiser f*2"),
         (".visible .entry ?() { ret; }", "function header"),
