@@ -42,6 +42,8 @@ Extents = int | tuple[int, ...]
 Sizes = Extents | list[Extents] | str
 Values = Mapping[str, int | Sequence[int]]
 Which = Literal["vendor", "cpu"]
+#: Keywords that stand for a header, which says them itself.
+_IN_HEADERS = ("entry", "arguments", "compile_options", "textures", "surfaces")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -141,8 +143,7 @@ def profile(
     functions = [each for each in files if is_triton(each) or is_function(each)]
     of_triton = bool(functions) and all(map(is_triton, functions))
     if functions:
-        in_source = ("entry", "arguments", "compile_options", "textures", "surfaces")
-        _refuse("functions that are compiled already", params=params, **_said(options, *in_source))
+        _refuse("functions that are compiled already", params=params, **_said(options, *_IN_HEADERS))
         if len({is_triton(each) for each in files}) > 1 or len(functions) < len(files):
             raise InputError("These are kernels of several kinds.", fix="Make a run of each kind.")
         if args is None or expect is None:
@@ -172,8 +173,7 @@ def profile(
     _refuse("a declared operation", **_said(options, "relative", "absolute", "flops", "bytes"))
     selections: Sequence[Selection] = ()
     if launch is None:
-        in_headers = ("entry", "arguments", "compile_options", "textures", "surfaces")
-        _refuse("a header", **_said(options, *in_headers))
+        _refuse("a header", **_said(options, *_IN_HEADERS))
         ladder = _ladder(files, operation)
         selections = _selections(ladder, kernels, params or {})
     else:

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from gpuprof.comparison.gates import GateCondition, GateResult
     from gpuprof.results import Run
 
-#: A gate failed, or could be applied to no case.
-GATE_FAILED = ExitCode.CASES_FAILED
-#: Under `--strict`: nothing failed, and something stayed uncertain.
-UNCERTAIN = ExitCode.ENVIRONMENT
-
 
 def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[GateCondition, ...]":
     """The gates of a command line, checked before anything is measured."""
@@ -61,8 +56,8 @@ def status_of_gates(results: "Sequence[GateResult]", *, strict: bool) -> ExitCod
     """0 where no gate failed; 1 where one did or guards nothing; 3 where one is uncertain and that counts."""
     outcomes = {result.outcome for result in results}
     if outcomes & {"failed", "not judged"}:
-        return GATE_FAILED
-    return UNCERTAIN if strict and "uncertain" in outcomes else ExitCode.OK
+        return ExitCode.CASES_FAILED
+    return ExitCode.ENVIRONMENT if strict and "uncertain" in outcomes else ExitCode.OK
 
 
 def status_of_comparisons(
@@ -73,4 +68,4 @@ def status_of_comparisons(
     undecided = any(
         comparison.counts["uncertain"] or comparison.verdict == "unmeasured" for comparison in comparisons
     )
-    return UNCERTAIN if status is ExitCode.OK and strict and undecided else status
+    return ExitCode.ENVIRONMENT if status is ExitCode.OK and strict and undecided else status
