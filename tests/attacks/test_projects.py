@@ -16,7 +16,7 @@ from gpuprof.commands import compare_against as repository_module
 from gpuprof.commands import settings
 from gpuprof.commands.compare_against import Repository
 from gpuprof.commands.settings import ConfiguredCommand, find_settings, siblings_of
-from gpuprof.errors import ExitCode, InputError
+from gpuprof.errors import InputError
 
 OWN = Path(__file__).parents[2] / "samples" / "own" / "histogram"
 COMMANDS = typer.main.get_command(app).commands
@@ -85,13 +85,6 @@ def test_what_runs_connects_or_names_a_file_is_no_setting(tmp_path, monkeypatch,
     with pytest.raises(InputError, match="It is for the command line only: ") as caught:
         found(command)
     assert caught.value.fix == "Take it out."
-
-
-def test_a_run_says_so_before_it_connects(tmp_path):
-    project(tmp_path, '[tool.gpuprof]\ncluster = "tcp://127.0.0.1:9"\n')
-    process = gpuprof("transpose", "-k", "naive_row", "--sizes", "32", "--device", "sim", cwd=tmp_path)
-    assert process.returncode == ExitCode.BAD_INPUT
-    assert "whoever answers at a --cluster runs programs here" in process.stderr
 
 
 @pytest.mark.parametrize("key", ["include", "output"])

@@ -13,10 +13,6 @@ from gpuprof.errors import InputError
 from gpuprof.results import Clocks, ClockState
 
 
-def test_nothing_differs_between_a_run_and_itself():
-    assert differences(ladder(1), ladder(1)) == ()
-
-
 def on(**fields):
     return replace(ladder(1), devices=(replace(runs.DEVICE, **fields),))
 

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
-from gpuprof.errors import ExitCode
 from gpuprof.executor import launch
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
@@ -86,16 +85,3 @@ def test_choice_is_named_beside_its_block(executed):
     for size, chosen in CHOSEN.items():
         (line,) = [line for line in shown.splitlines() if line.split()[:2] == ["mine", size]]
         assert f"→ {chosen} 256x1" in line
-
-
-def test_size_without_a_choice_is_a_skipped_row(tmp_path):
-    (tmp_path / "mine.cu").write_text(CHOICES)
-    arguments = "gemm --sizes 512x512x4 --device sim:h200 --table"
-    result = CliRunner().invoke(
-        app, [*arguments.split(), "-k", str(tmp_path / "mine.cu"), "-o", str(tmp_path)]
-    )
-    assert result.exit_code == ExitCode.CASES_FAILED, result.output  # nothing was measured
-    (case,) = read_run(tmp_path / "results.json").cases
-    assert (case.outcome, case.chosen, case.has_launch) == ("skipped", "", False)
-    assert case.reason == "mine names no kernel for this size on this device."
-    assert case.reason in " ".join(result.stdout.split()), result.stdout

@@ -3,11 +3,9 @@
 """One case's measurement from what a backend finds, and what executed blocks wrote, against references."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_sources import kernel_file
 from problem_support import Gemm, find_kernel
 from unit_support import DEVICE
 
@@ -15,12 +13,9 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.executor import GlobalMemory
-from gpuprof.kernels.header import read_kernels
-from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.problems.problem import Problem
 from gpuprof.results import Timing, TimingPair
 from gpuprof.statistics import summarise
 from gpuprof.toolchain.nvrtc import CompiledKernel
@@ -126,16 +121,6 @@ def test_reference_is_rated_like_a_kernel():
     assert not lost
     assert measurement.throughput.gflops == pytest.approx(2 * 64**3 / 5e-6 / 1e9)
     assert (measurement.resources, measurement.grid) == (None, None)
-
-
-def test_several_launches_are_listed_and_the_largest_stands_for_the_case():
-    file = read_kernels(kernel_file("two_pass_sum"), Path("sums.cu"), shipped_operation)
-    case = Case.of(file.kernels[0], Problem.of(file.operation, (1000,)))
-    measurement, _ = measure_case(case, Found(Findings("ok")), compiled)
-    assert [launch.grid for launch in measurement.launches] == [(4, 1, 1), (1, 1, 1)]
-    assert (measurement.grid, measurement.block) == ((4, 1, 1), (128, 1, 1))
-    assert measurement.resources.dynamic_shared_bytes == 512
-    assert measurement.occupancy == measurement.launches[0].occupancy
 
 
 def test_block_that_fits_on_no_sm_has_no_occupancy_and_says_why():

@@ -6,8 +6,6 @@ import contextlib
 import dataclasses
 import os
 import signal
-import subprocess
-import sys
 import time
 import types
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 from fake_runs import Watcher, keeper, options, request_of
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
-from unit_support import DEVICE, parse_kernel, write_transpose_kernel
+from unit_support import DEVICE, parse_kernel
 
 from gpuprof.errors import BackendUnavailable
 from gpuprof.measure import process, session
@@ -291,20 +289,6 @@ def test_worker_that_dies_before_the_first_case_is_an_environment_error(run_kern
     assert not (tmp_path / "results.json").exists()
 
 
-@pytest.mark.deep
-def test_interrupt_keeps_what_is_done(run_kernels):
-    def interrupt(done):
-        if done == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    begin = time.monotonic()
-    run, watcher = run_kernels("good", "good", "hangs", "good", on_finished=interrupt)
-    assert time.monotonic() - begin < 300
-    assert [case.kernel for case in run.cases] == ["k0_good", "k1_good"]
-    assert not run.complete
-    assert len(watcher.on_disk) == 2
-
-
 def _wait_for(condition, seconds=300.0):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -318,23 +302,6 @@ def _alive(pid):
         return status.read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_worker_ends_with_a_run_that_is_killed(tmp_path):
-    path = write_transpose_kernel(tmp_path, "k_hangs")
-    log = tmp_path / "log"
-    process = subprocess.Popen(
-        [sys.executable, fake_worker.__file__, "transpose", "-k", str(path), "-o", str(tmp_path / "out")],
-        env={**os.environ, "FAKE_WORKER_LOG": str(log)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _wait_for(lambda: (tmp_path / "out" / "results.json").exists())
-    worker = log.read_text().strip()
-    assert _alive(worker)
-    process.kill()
-    process.wait()
-    _wait_for(lambda: not _alive(worker))
 
 
 # The worker process itself.
@@ -364,18 +331,6 @@ def test_worker_that_gives_no_answer_is_killed(worker):
     with pytest.raises(WorkerTimeout, match=r"no answer within 0\.2 s"):
         worker.ask(Size(()), 0.2)
     assert worker._process.poll() == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("before", ["", "print('{\"type\": \"Ope', end=''); "], ids=["mute", "in mid-answer"])
-def test_worker_that_cannot_start_is_an_environment_error(monkeypatch, tmp_path, before):
-    script = tmp_path / "dies.py"
-    script.write_text(f"import sys; {before}sys.exit('no driver today')")
-    monkeypatch.setattr(fake_worker, "__file__", str(script))
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
-    with pytest.raises(
-        BackendUnavailable, match=r"The worker process could not start: .* status 1: no driver today"
-    ):
-        WorkerProcess(NONE)
 
 
 def test_modules_of_the_current_directory_do_not_shadow_a_workers(tmp_path, monkeypatch):

@@ -253,18 +253,6 @@ def started(folder, *arguments):
 
 
 @pytest.mark.deep
-def test_concurrent_command_lines_lose_nothing(tmp_path):
-    runs = [started(tmp_path) for _ in range(2)]
-    outputs = [process.communicate(timeout=120)[0] for process in runs]
-    assert [process.returncode for process in runs] == [0] * 2
-    named = [line.removeprefix("Wrote ") for output in outputs for line in output.splitlines()]
-    assert len(set(named)) == 4
-    for name in named:
-        assert (tmp_path / name).exists()
-        assert not name.endswith(".json") or read_run(tmp_path / name).complete
-
-
-@pytest.mark.deep
 def test_concurrent_runs_into_one_place_end_with_one_winner_and_errors(tmp_path):
     runs = [started(tmp_path, "-o", "out") for _ in range(3)]
     errors = [process.communicate(timeout=120)[1] for process in runs]

@@ -124,7 +124,11 @@ def test_some_that_count_start_with_the_worker_where_there_are_cores(monkeypatch
 
 @pytest.mark.parametrize(
     ("ends", "tries", "words"),
-    [(KILLED, TRIES_WHEN_TAKEN, "killed by SIGKILL"), ("raise SystemExit('no driver')", 1, "status 1")],
+    [
+        (KILLED, TRIES_WHEN_TAKEN, "killed by SIGKILL"),
+        ("raise SystemExit('no driver today')", 1, "status 1: no driver today"),
+        ("print('{\"type\": \"Ope', end=''); raise SystemExit('no')", 1, "status 1: no"),
+    ],
 )
 def test_worker_that_never_starts_is_an_environment_error(monkeypatch, ends, tries, words):
     started = started_processes(monkeypatch, ends, 99)
