@@ -70,7 +70,6 @@ class GpuprofFixture:
         """As `gpuprof.profile`, with the command line's device, counters on a GPU too, and a saved file."""
         import gpuprof
 
-        __tracebackhide__ = True  # of a mistake in the call the test's own line tells
         options.setdefault("device", self.device)
         named = options["device"]
         devices = [str(named)] if isinstance(named, (str, int)) else [*map(str, named)]
@@ -79,10 +78,7 @@ class GpuprofFixture:
         if "save" not in options:
             options["save"] = self._next_file()
         with _turn(None if all(name.startswith(("sim", "none")) for name in devices) else self._lock):
-            try:
-                run = gpuprof.profile(what, **options)
-            except gpuprof.GpuprofError as error:
-                raise error.with_traceback(None) from None
+            run = gpuprof.profile(what, **options)
         item = self._config.stash.get(_running, None)
         if item is not None:
             item.stash.setdefault(_measured, []).append(run)
@@ -152,6 +148,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: "pytest.CallInfo[None]"
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add what was measured to the report of a test that fails."""
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        _leave_out_own_lines(call.excinfo)
     report = yield
     if report.failed and call.when in ("setup", "call"):
         runs = list(_runs_of(item))
@@ -163,6 +161,18 @@ def pytest_runtest_makereport(
             verdicts = (_printed(comparison_report(one.record)) for one in comparisons)
             report.sections.append(("gpuprof compare", "\n".join(verdicts)))
     return report
+
+
+def _leave_out_own_lines(found: pytest.ExceptionInfo[BaseException]) -> None:
+    """Of a mistake that gpuprof says in a sentence, show where the test made it."""
+    errors = sys.modules.get("gpuprof.errors")
+    if errors is not None and isinstance(found.value, errors.GpuprofError):
+        package, last = Path(__file__).parent, found.tb
+        while after := last.tb_next:
+            if Path(after.tb_frame.f_code.co_filename).is_relative_to(package):
+                last.tb_next = found.value.__cause__ = None
+            else:
+                last = after
 
 
 def _runs_of(item: pytest.Item) -> "Iterator[MeasuredRun]":

@@ -22,7 +22,7 @@ from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.commands.output import has_browser
-from gpuprof.errors import GpuprofError, InputError, ToolError
+from gpuprof.errors import GpuprofError, InputError, ToolError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
 from gpuprof.schema import to_json
 from gpuprof.store import write_run
@@ -73,7 +73,11 @@ class Figures(Mapping[str, Any]):
     def __getattr__(self, name: str) -> Any:
         """The same by attribute; an unknown name is an AttributeError."""
         if name.startswith("_") or name not in self._known:
-            raise AttributeError(f"there is no figure {name!r}; these are: {', '.join(self._known)}")
+            near = did_you_mean(
+                name, self._known, f"There are {len(self._known)}; dir() lists those measured."
+            )
+            # Of its name alone Python would make a second such question.
+            raise AttributeError(f"There is no figure {name!r}. {near}", obj=self)
         return self[name]
 
     def get(self, name: str, default: Any = None) -> Any:

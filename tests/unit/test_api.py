@@ -90,7 +90,7 @@ def test_a_figure_that_was_not_measured_says_why(run):
 
 def test_an_unknown_figure_is_named(run):
     case = run.cases[0]
-    with pytest.raises(AttributeError, match="no figure 'load_efficiency'"):
+    with pytest.raises(AttributeError, match=r"no figure 'load_efficiency'\. Did you mean global_load_eff"):
         _ = case.counters.load_efficiency
     with pytest.raises(KeyError):
         case.figures.get("load_efficiency")

@@ -198,19 +198,30 @@ def test_scale(gpuprof, stride):
 
 
 def test_a_mistake_in_a_call_is_told_at_the_tests_own_line(session):
-    result = session(
-        """
-def test_scale(gpuprof):
-    measure(gpuprof)
-""",
-        "--gpuprof-device=sim:h20",
-    )
-    text = result.stdout.str()
-    assert "InputError: gpuprof's table has no card 'h20'. The nearest: h200" in text
-    assert "measure(gpuprof)" in text
-    assert "site-packages" not in text
-    assert "process.py" not in text
-    assert "pytest_plugin.py" not in text
+    tests = """
+def test_device(gpuprof):
+    measure(gpuprof, device="sim:h20")
+
+def test_name(gpuprof):
+    measure(gpuprof).case("scal")
+
+def test_base(gpuprof):
+    gpuprof.compare("baseline.json", measure(gpuprof))
+
+def test_time(gpuprof):
+    assert measure(gpuprof).case("scale").figures.median_us < 10
+"""
+    text = session(tests).stdout.str()
+    for told in (
+        "InputError: gpuprof's table has no card 'h20'. The nearest: h200",
+        "InputError: No case fits kernel='scal'. There are cases of scale.",
+        "ResultsError: Cannot read baseline.json: No such file or directory.",
+        "NotMeasured: median_us of scale is not known",
+        'measure(gpuprof, device="sim:h20")',
+    ):
+        assert told in text
+    assert str(ROOT / "gpuprof") not in text
+    assert str(ROOT / "gpuprof") in session(tests, "--full-trace").stdout.str()
 
 
 def test_starting_pytest_loads_nothing_heavy(pytester, monkeypatch):
