@@ -92,23 +92,23 @@ class CacheWatch(Observer):
         if not sectors:
             return
         held, asked = self._held, self._asked
-        missed: set[int] = set()
-        fresh: set[int] = set()
+        misses, shared, missed = 0, 0, set[int]()
         for sector in sectors:
-            if strong or sector not in held:
-                seen["missed"] += 1
-                if sector not in asked and sector not in missed:
-                    fresh.add(sector)
-                    seen["brought"] += sector ^ 1 in asked
-                missed.add(sector)
-            else:
-                seen["shared"] += sector in missed
+            if sector in held and not strong:
+                held.move_to_end(sector)
+                shared += sector in missed
+                continue
+            misses += 1
+            missed.add(sector)
             if not strong:
                 held[sector] = None
-                held.move_to_end(sector)
                 if len(held) > self._room:
                     held.popitem(last=False)
+        fresh = missed - asked
+        seen["missed"] += misses
+        seen["shared"] += shared
         seen["fresh"] += len(fresh)
+        seen["brought"] += sum(sector ^ 1 in asked for sector in fresh)
         seen["runs"] += _runs(fresh, asked)
         asked |= missed
 
@@ -193,17 +193,19 @@ class CacheWatch(Observer):
             self._held.clear()
             self._unseen = 0.0
         seen["looks"] += 1
-        shape = (one.mask.warps, 32)
-        lanes = np.broadcast_to(lanes, shape)
-        index = np.broadcast_to(_of_block(one.index, self._place), shape)[lanes].astype(np.int64)
-        start = buffer.address + index * one.size
-        found = np.unique(np.nonzero(lanes)[0].astype(np.int64) << 42 | start >> _SECTOR)
+        index = _of_block(one.index, self._place).astype(np.int64)
+        warps = np.arange(one.mask.warps, dtype=np.int64)[:, None] << 42
+        each = warps | buffer.address + index * one.size >> _SECTOR
+        if not one.mask.whole:
+            shape = (one.mask.warps, 32)
+            each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
+        found = np.unique(each)
         seen["sectors"] += len(found)
         lines = _lines(found, self.moving.get(key))
         seen["lines"] += lines[0]
         seen["placed_lines"] += sum(lines)
         self._left -= len(found)
-        sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
+        sectors: list[int] = (found & _LOW).tolist()
         return seen, sectors
 
     def _movement(self, buffer: Buffer, one: MemoryOperation) -> tuple[int, ...] | None:
@@ -235,18 +237,16 @@ def _of_block(each: Any, place: float) -> Any:
 
 
 def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
-    """Lines of sectors, and where blocks begin a sector, two or three further on in a line, of theirs."""
+    """Lines of sectors in order, and of where blocks begin a sector, two or three further on, of theirs."""
     apart = max(1, math.gcd(_LINE_BYTES, *(moves or ())) // _SECTOR_BYTES)
-    found = [
-        len(np.unique(sectors + shift >> _LINE_SECTORS)) for shift in range(0, 1 << _LINE_SECTORS, apart)
-    ]
-    return found * apart
+    lines = [sectors + shift >> _LINE_SECTORS for shift in range(0, 1 << _LINE_SECTORS, apart)]
+    return [1 + int(np.count_nonzero(each[1:] != each[:-1])) for each in lines] * apart
 
 
 def _runs(sectors: set[int], before: set[int]) -> int:
     """How many more runs of neighbouring sectors there are with these than without, beside those before."""
-    beginning = sum(one - 1 not in sectors and one - 1 not in before for one in sectors)
-    return beginning - sum(one + 1 in before for one in sectors)
+    below, above = {one - 1 for one in sectors}, {one + 1 for one in sectors}
+    return len(below - sectors - before) - len(above & before)
 
 
 #: Whatever else watches a case that is counted, each made for it anew: an observer that counts what a row of
