@@ -45,6 +45,8 @@ from gpuprof.schema import Positive, complaint_about
 from gpuprof.tables import FilePlace, TableReader, is_identifier, is_integer, read_toml
 
 _OPENING = re.compile(r"/\*gpuprof\b")
+#: What may be meant for it, or stand where it is not looked for.
+_NEAR = re.compile(r"/\*+!?\s*gpuprof\b")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require", "textures"),
@@ -173,6 +175,10 @@ def _header_of(
             f"{where}:{line}: the header that starts here has no end.",
             fix="Write */ on a line of its own between the header and the code.",
         )
+    if near := _NEAR.search(text):
+        line = text.count("\n", 0, near.start()) + 1
+        why = "stands below code: move it up" if near[0] == "/*gpuprof" else "must begin with /*gpuprof"
+        raise HeaderError(f"{where}:{line}: the header {why}.")
     beside = "" if built is None else f" A file {path.with_suffix('.toml').name} beside it may hold it too."
     top = "" if path.suffix == ".cubin" else " at its top"
     start = _how_to_start(path, asked, find_operation)
@@ -233,12 +239,9 @@ def header_end(source: str) -> int:
 
 
 def header_span(source: str) -> tuple[int, int] | None:
-    """Begin and end of a header's TOML text, which only blanks and line comments may precede."""
+    """Begin and end of a header's TOML text, which only other comments may precede."""
     opening = _OPENING.search(source)
-    if opening is None:
-        return None
-    before = source[: opening.start()].splitlines()
-    if any(text.strip() and not text.lstrip().startswith("//") for text in before):
+    if opening is None or uncommented(source[: opening.start()]).strip():
         return None
     end = source.find("*/", opening.end())
     return None if end < 0 else (opening.end(), end)

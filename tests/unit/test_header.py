@@ -117,14 +117,24 @@ def test_every_field_is_read():
     assert kernel.launch.dynamic_shared_bytes == "TILE * real_bytes"
 
 
-@pytest.mark.parametrize(
-    "source", ["", "int main() {}", "/* plain */", "int x;\n" + MINIMAL["gemm"], "/*gpuprofile */"]
-)
+@pytest.mark.parametrize("source", ["", "int main() {}", "/* plain */", "// gpuprof", "/*gpuprofile */"])
 def test_missing_header_names_the_command_that_writes_one(source):
     error = refusal(source, "transpose")
     assert error.what == refusal(source).what == f"{PATH} has no /*gpuprof … */ header at its top."
     assert error.fix == "gpuprof new transpose START.cu writes a file to start from, with such a header."
     assert f"gpuprof new {PATH} START.cu" in refusal(source).fix
+
+
+def test_only_comments_stand_above_a_header():
+    licence = "/*\n * Copyright\n */\n// and a word\n"
+    assert parse_kernel(licence + MINIMAL["gemm"], PATH).title == parse_kernel(MINIMAL["gemm"], PATH).title
+    assert (
+        refusal(f"{licence}int x;\n" + MINIMAL["gemm"]).what
+        == f"{PATH}:6: the header stands below code: move it up."
+    )
+    for begin in ("/* gpuprof", "/**gpuprof", "/*\ngpuprof"):
+        text = f"{licence}{MINIMAL['gemm'].replace('/*gpuprof', begin)}"
+        assert refusal(text).what == f"{PATH}:5: the header must begin with /*gpuprof."
 
 
 def test_header_without_an_end_is_told_so_where_it_starts():
