@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from each import each
 from ncu_support import install, table
+from plain_runs import plain_run
 from problem_support import Gemm, find_kernel, ladder
 
 from gpuprof.commands.rendering import import_report
 from gpuprof.counters import COUNTERS, OCCUPANCY
-from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
-from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.metrics import CopyMetrics
@@ -22,14 +21,11 @@ from gpuprof.ncu.outcome import NcuOutcome, merge, profilable, profile_of, witho
 from gpuprof.ncu.read import parse_raw_csv
 from gpuprof.reading import read_run
 from gpuprof.results import (
-    SCHEMA_VERSION,
     Measurement,
     Occupancy,
     Resources,
-    Run,
     Timing,
     TimingPair,
-    Tool,
     dumps,
 )
 from gpuprof.store import write_run
@@ -57,21 +53,7 @@ def case(name, grid, k=64, registers=1000, outcome="ok"):
 
 def run_of(*cases):
     names = dict.fromkeys(one.kernel for one in cases)
-    return Run(
-        schema_version=SCHEMA_VERSION,
-        tool=Tool("gpuprof", "0"),
-        created_utc="2025-01-01T00:00:00Z",
-        argv=(),
-        environment={},
-        devices=(replace(load_card("h200"), compute_capability="9.0"),),
-        backend="gpu",
-        backend_reason=None,
-        complete=True,
-        seed=0,
-        operations={"gemm": shipped_operation("gemm")},
-        kernels=tuple(find_kernel("gemm", name).record() for name in names),
-        cases=cases,
-    )
+    return plain_run([find_kernel("gemm", name).record() for name in names], cases)
 
 
 def launch(name, grid, block="(32, 32, 1)"):

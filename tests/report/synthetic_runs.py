@@ -11,13 +11,12 @@ from pathlib import Path
 from statistics import quantiles
 
 import problem_support
+from plain_runs import plain_run
 
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
-from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.reading import read_run
 from gpuprof.results import (
-    SCHEMA_VERSION,
     BackendName,
     Choice,
     Clocks,
@@ -33,7 +32,6 @@ from gpuprof.results import (
     SourceLine,
     Timing,
     TimingPair,
-    Tool,
     Verification,
 )
 
@@ -177,22 +175,9 @@ def ended(case: Measurement, outcome: str, reason: str, **fields: object) -> Mea
 
 def run(backend: BackendName, kernels: list[KernelRecord], cases: list[Measurement], **fields: object) -> Run:
     """A complete run."""
-    base = Run(
-        schema_version=SCHEMA_VERSION,
-        tool=Tool("gpuprof", "0.1.0"),
-        created_utc="2026-01-02T03:04:05Z",
-        argv=("gpuprof", "gemm", "--all", "--sizes", "128,4096"),
-        environment={"driver": "580.95.05", "nvrtc": "13.0.88", "python": "3.11.9"},
-        devices=(DEVICE,),
-        backend=backend,
-        backend_reason=None,
-        complete=True,
-        seed=0,
-        operations={name: shipped_operation(name) for name in shipped_names()},
-        kernels=tuple(kernels),
-        cases=tuple(with_bounds(case, DEVICE) for case in cases),
-    )
-    return replace(base, **fields)  # type: ignore[arg-type]
+    environment = {"driver": "580.95.05", "nvrtc": "13.0.88", "python": "3.11.9"}
+    given = {"backend": backend, "environment": environment, "devices": (DEVICE,), **fields}
+    return plain_run(kernels, [with_bounds(case, DEVICE) for case in cases], **given)
 
 
 def gemm_run() -> Run:

@@ -5,18 +5,17 @@
 from functools import cache
 
 import pytest
+from plain_runs import plain_run
 from problem_support import executor, find_kernel, problem_for, shipped_kernels
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.results import SCHEMA_VERSION, Run, Tool
 
 pytestmark = pytest.mark.deep
 
@@ -72,21 +71,8 @@ def rung_of(kernel):
     pair = (find_kernel(kernel.operation, kernel.after), kernel)
     size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
     linked = any(name.startswith(LINKED) for name in kernel.moves)
-    run = Run(
-        schema_version=SCHEMA_VERSION,
-        tool=Tool("gpuprof", "0"),
-        created_utc="",
-        argv=(),
-        environment={},
-        devices=(load_card("h200"),),
-        backend="sim",
-        backend_reason=None,
-        complete=True,
-        seed=0,
-        operations={kernel.operation: shipped_operation(kernel.operation)},
-        kernels=tuple(one.record() for one in pair),
-        cases=tuple(executed(one.operation, one.id, size, kernel.dtypes[0], linked) for one in pair),
-    )
+    cases = [executed(one.operation, one.id, size, kernel.dtypes[0], linked) for one in pair]
+    run = plain_run([one.record() for one in pair], cases, backend="sim")
     (group,) = groups(run)
     return build_ladder(run, group.sizes[0]).rung(kernel.id)
 

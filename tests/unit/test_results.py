@@ -16,6 +16,7 @@ import pytest
 from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plain_runs import plain_run
 from problem_support import Gemm, Transpose, ladder
 from unit_support import DEVICE, runs
 
@@ -28,7 +29,7 @@ from gpuprof.reading import parse_run, read_run
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report
-from gpuprof.results import SCHEMA_VERSION, Counter, Resources, Run, TimingPair, Tool, Verification, dumps
+from gpuprof.results import SCHEMA_VERSION, Counter, Resources, Run, TimingPair, Verification, dumps
 from gpuprof.schema import decoded
 from gpuprof.statistics import summarise
 from gpuprof.store import write_run
@@ -60,20 +61,11 @@ def _measured(kernel, problem):
 def run():
     kernels = (*ladder("gemm"), *ladder("transpose"))
     problems = {"gemm": Gemm(128, 96, 64, alpha=0.5, beta=-2.0), "transpose": Transpose(2048, 1024)}
-    return Run(
-        schema_version=SCHEMA_VERSION,
-        tool=Tool("gpuprof", "0.1.0"),
-        created_utc="2025-01-31T12:00:00Z",
-        argv=("gemm", "--all"),
-        environment={"nvrtc": "13.0"},
+    return plain_run(
+        [kernel.record() for kernel in kernels],
+        [_measured(kernel, problems[kernel.operation]) for kernel in kernels],
         devices=(DEVICE,),
-        backend="gpu",
-        backend_reason=None,
-        complete=True,
-        seed=0,
         operations={name: shipped_operation(name) for name in problems},
-        kernels=tuple(kernel.record() for kernel in kernels),
-        cases=tuple(_measured(kernel, problems[kernel.operation]) for kernel in kernels),
     )
 
 

@@ -13,6 +13,7 @@ import time
 from datetime import datetime
 
 import pytest
+from plain_runs import plain_run
 from problem_support import Transpose, find_kernel
 from unit_support import DEVICE
 
@@ -20,29 +21,14 @@ from gpuprof import store
 from gpuprof.commands.profile import Destination
 from gpuprof.errors import InputError, OutputError
 from gpuprof.files import check_writable, replace_text
-from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.options import OutputOptions
 from gpuprof.reading import read_run
-from gpuprof.results import SCHEMA_VERSION, Run, Tool, dumps
+from gpuprof.results import dumps
 from gpuprof.store import ResultsFile
 
 KERNEL = find_kernel("transpose", "naive_row")
-EMPTY = Run(
-    schema_version=SCHEMA_VERSION,
-    tool=Tool("gpuprof", "0.1.0"),
-    created_utc="2025-01-31T12:00:00Z",
-    argv=("transpose",),
-    environment={},
-    devices=(DEVICE,),
-    backend="none",
-    backend_reason=None,
-    complete=False,
-    seed=0,
-    operations={"transpose": shipped_operation("transpose")},
-    kernels=(KERNEL.record(),),
-    cases=(),
-)
+EMPTY = plain_run([KERNEL.record()], devices=(DEVICE,), backend="none", complete=False)
 
 
 def case(size):
