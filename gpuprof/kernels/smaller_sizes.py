@@ -20,7 +20,7 @@ from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 
 #: Tiles by which the remainders stay, and how many full ones remain, from the cheapest on.
-_STEPS = ((32, 1), (64, 1), (128, 1), (256, 1), (256, 2), (256, 4), (256, 16), (256, 64), (256, 256))
+_STEPS = ((32, 1), (64, 1), (128, 1), (256, 1), (256, 2), *((256, 4**power) for power in range(1, 12)))
 #: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
 _PER_LANE, _PER_FLOP = 20, 3
 

@@ -209,3 +209,5 @@ def test_smaller_sizes_keep_what_is_left_over_behind_full_tiles(row):
     assert [smaller.sizes for smaller in smaller_problems(replace(case.problem, sizes=(7, 200)))] == [
         *((7, 40), (7, 72))
     ]
+    long = [smaller.sizes for smaller in smaller_problems(replace(case.problem, sizes=(10**8, 10**9)))]
+    assert long[-1] == (10**8, 1 << 28)  # the largest is no thousandth of what is asked for
