@@ -76,8 +76,12 @@ def describe_wrong(
         text = f"{count} of {total} {kind}{name} ({_percent(count, total)}) {be} wrong"
     places = describe_places(wrong.reshape(result.shape), result.axes) if whole else ""
     values = describe_values(result)
-    facts = [places, f"they {values}" if values else ""]
-    listed = "; ".join(fact for fact in facts if fact)
+    if values and count == 1:
+        verb, _, rest = values.partition(" ")
+        values = f"it {_OF_ONE[verb]} {rest}"
+    elif values:
+        values = f"they {values}"
+    listed = "; ".join(fact for fact in (places, values) if fact)
     first = int(np.flatnonzero(wrong)[0])
     where = problem.describe_element(output, int(checked[first]) if checked is not None else first)
     shown, wanted = told_apart(got[first], expected.values[first])
@@ -85,6 +89,10 @@ def describe_wrong(
     if shown == wanted:  # nobody wrote it
         found = f", which held the right {wanted} before"
     return f"{text}{f': {listed}' if listed else ''}; first: {where}{found}"
+
+
+#: What is said of several elements, of one.
+_OF_ONE = {"are": "is", "were": "was", "differ": "differs"}
 
 
 def _percent(count: int, total: int) -> str:

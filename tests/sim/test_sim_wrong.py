@@ -233,3 +233,17 @@ def test_blocks_that_add_up_get_the_verdict_of_the_whole_grid(tmp_path, add):
     if whole.outcome == "ok":
         for name in ("global_atomic_requests", "global_load_sectors"):
             assert case.counters[name].value == whole.counters[name].value
+
+
+@pytest.mark.parametrize("add", ["atomicAdd(total, x[i]);", "total[0] += x[i];"])
+def test_a_sum_into_what_nobody_cleared_is_told_what_to_do(tmp_path, add):
+    path = tmp_path / "total.cu"
+    source = (
+        TOTAL.replace('"inout"', '"out"').replace('[inputs]\ntotal = "zeros"\n', "").replace("i32", "f32")
+    )
+    source = source.replace("int *", "float *").replace("ADD", f"if (i == 7) {add}")
+    path.write_text(source)
+    reason = measured_file(path, "128").reason
+    assert "Its one element is wrong: it is NaN" in reason
+    assert "reads total[0], which was never written; " in reason
+    assert "; nothing clears total beforehand: add a launch that does." in reason

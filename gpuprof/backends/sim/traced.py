@@ -211,6 +211,12 @@ class TracedCase:
         if read is None:
             return self._explanation("wrong store", text, deed)
         if is_poison:
+            if (
+                read.buffer is buffer
+                and read.deed.line == deed.line
+                and (deed.atomic or read.element == element)
+            ):
+                text += f"; nothing clears {buffer.name} beforehand: add a launch that does"
             return self._explanation("undefined value", f"{self._read_unwritten(read)}; {text}", read.deed)
         return self._explanation("wrong store", f"{text}; before that, {self._read_unwritten(read)}", deed)
 
