@@ -68,15 +68,19 @@ class GemmProblem(Problem):
         return {"C": Expected(values.ravel(order=order), magnitude.ravel(order=order))}
 
     def reference_at(self, inputs: Mapping[str, Array], output: str, indices: "NDArray[np.intp]") -> Expected:
-        """As `reference`, at some elements: only their rows of A and columns of B are multiplied."""
+        """As `reference`, at some elements: rows of A by the columns of B that each of them meets."""
         row, column = _place(self, indices)
-        rows, row_of = np.unique(row, return_inverse=True)
-        columns, column_of = np.unique(column, return_inverse=True)
-        a = self._matrix(inputs, "A")[rows].astype(np.float64)
-        b = self._matrix(inputs, "B")[:, columns].astype(np.float64)
+        order = np.lexsort((column, row))
+        rows_of: dict[bytes, list[Array]] = {}
+        for places in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
+            rows_of.setdefault(column[places].tobytes(), []).append(places)
+        product, sizes = np.empty(len(row)), np.empty(len(row))
+        for places in map(np.stack, rows_of.values()):
+            a = self._matrix(inputs, "A")[row[places[:, 0]]].astype(np.float64)
+            b = self._matrix(inputs, "B")[:, column[places[0]]].astype(np.float64)
+            product[places], sizes[places] = a @ b, np.abs(a) @ np.abs(b)
         old = inputs["C"][indices].astype(np.float64) if "C" in _read(self) else None
-        sizes = (np.abs(a) @ np.abs(b))[row_of, column_of]
-        return Expected(*_scaled(self, (a @ b)[row_of, column_of], sizes, old))
+        return Expected(*_scaled(self, product, sizes, old))
 
     def axes(self, output: str) -> tuple[Axis, ...]:
         """Rows and columns of the matrix, in the order in which they are stored."""
