@@ -274,7 +274,7 @@ def _launched(
         grid = _formulas("grid", launch.grid, {**values, **threads}, integers, known)
         shared = _formulas(
             "dynamic_shared_bytes",
-            launch.said.get("dynamic_shared_bytes", 0),
+            launch.said.get("dynamic_shared_bytes", kernel.launch.dynamic_shared_bytes),
             {**values, **threads},
             integers,
             known,

@@ -137,7 +137,7 @@ def _kernel(
         dtypes=(read.dtype,),
         entry=made.entry or name,
         arguments=tuple(arguments),
-        launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0"),
+        launch=Launch((1, 1, 1), True, ("1", "1", "1"), str(made.shared_bytes)),
         rung=rung,
         built=Built(made.ptx, made.cubin, by, made.error),
     )

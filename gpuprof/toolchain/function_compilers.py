@@ -84,7 +84,20 @@ def cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str
     with TemporaryDirectory() as folder:  # what CuTe is to keep it writes to a file too
         options = f"--keep-ptx --keep-cubin --dump-dir {folder} --generate-line-info --gpu-arch {target}"
         made = cute.compile(whole, *given, options=options)
-        return FunctionCode(made.__ptx__, made.__cubin__, _entry_of(made.__ptx__))
+        shared = _shared_bytes(str(made.ir_module))
+        return FunctionCode(made.__ptx__, made.__cubin__, _entry_of(made.__ptx__), shared_bytes=shared)
+
+
+def _shared_bytes(host: str) -> int:
+    """The dynamic shared memory of a launch in CuTe's code for the host; 0 where that computes it.
+
+    The attributes of a launch are a struct: grid, block, shared memory and others.
+    """
+    found = re.search(
+        r"(%\w+) = llvm\.getelementptr %\w+\[0, 2\] .*\n\s*llvm\.store (%\w+), \1 : i64\b", host
+    )
+    value = found and re.search(rf"{found[2]} = llvm\.mlir\.constant\((\d+) : i64\)", host)
+    return int(value[1]) if value else 0
 
 
 def _cute_value(value: Any) -> Any:

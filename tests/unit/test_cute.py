@@ -14,8 +14,19 @@ from gpuprof.toolchain.nvrtc import compiler_options
 
 SOURCE = """extern "C" __global__ void __launch_bounds__(THREADS) scaled(float *x, float *y, float a, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = FACTOR * a * x[i];
+    extern __shared__ float held[];
+    held[threadIdx.x] = i < n ? x[i] : 0.0f;
+    if (i < n) y[i] = FACTOR * a * held[threadIdx.x];
 }"""
+#: As CuTe writes the launch of its own functions: 128 floats of shared memory.
+HOST = """  llvm.func @cutlass_scale(%arg0: i32) -> i32 {
+    %7 = llvm.mlir.constant(1 : i32) : i32
+    %10 = llvm.mlir.constant(512 : i64) : i64
+    %16 = llvm.getelementptr %12[0, 1, 2] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(array<3 x i32>, i64)>
+    llvm.store %7, %16 : i32, !llvm.ptr
+    %18 = llvm.getelementptr %12[0, 2] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(array<3 x i32>, i64)>
+    llvm.store %10, %18 : i64, !llvm.ptr
+"""
 X = np.arange(1000, dtype=np.float32)
 
 
@@ -33,7 +44,7 @@ def compiled(function, *given, options):
         raise ValueError("\x1b[91m13 is\x1b[0m no factor")
     defines = [("THREADS", "128"), ("FACTOR", str(factor))]
     made = compile_source(SOURCE, "k.cu", "scaled", compiler_options("sm_90", defines))
-    return SimpleNamespace(__ptx__=made.ptx, __cubin__=made.cubin)
+    return SimpleNamespace(__ptx__=made.ptx, __cubin__=made.cubin, ir_module=HOST)
 
 
 @pytest.fixture(autouse=True)
