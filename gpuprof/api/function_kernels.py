@@ -79,10 +79,11 @@ def _plain(function: Any) -> Any:
 
 
 def _names_of(function: Any, args: Mapping[str, Any]) -> tuple[str, ...]:
-    """Its parameters; of CuTe's the last may be a stream, which nobody needs to give."""
-    parameters = _parameters(function)
+    """Its parameters; nobody needs to give a stream of CuTe's, or what has a default."""
     return tuple(
-        name for name, one in parameters.items() if name in args or "tream" not in str(one.annotation)
+        name
+        for name, one in _parameters(function).items()
+        if name in args or ("tream" not in str(one.annotation) and one.default is inspect.Parameter.empty)
     )
 
 

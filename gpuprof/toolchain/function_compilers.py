@@ -66,10 +66,12 @@ def cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str
     from cutlass.cute.runtime import make_fake_stream
 
     parameters = inspect.signature(function).parameters
-    given = [
-        value if "Constexpr" in str(parameters[name].annotation) else _cute_value(value)
-        for name, value in values.items()
-    ]
+    given = []
+    for name, parameter in parameters.items():
+        value, kind = values.get(name, parameter.default), str(parameter.annotation)
+        if name not in values and "tream" in kind:
+            value = make_fake_stream()
+        given.append(value if "Constexpr" in kind else _cute_value(value))
     if function._decorator_kind == "kernel":
 
         def launch(*arguments: Any) -> None:
@@ -79,7 +81,6 @@ def cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str
         whole = cute.jit(preprocess=False)(launch)
     else:
         whole = function
-        given += [make_fake_stream() for _ in list(parameters)[len(given) :]]
     target = f"{arch}a" if int(arch.removeprefix("sm_")) >= _WITH_SPECIFICS else arch
     with TemporaryDirectory() as folder:  # what CuTe is to keep it writes to a file too
         options = f"--keep-ptx --keep-cubin --dump-dir {folder} --generate-line-info --gpu-arch {target}"
