@@ -62,17 +62,6 @@ def test_what_is_no_file_of_sensible_size_is_refused(tmp_path, command, make):
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_no_file_is_no_project_file(tmp_path):
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    as_pipe(tmp_path / "pyproject.toml")
-    as_endless_device(inner / "pyproject.toml")
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuprof", "list"], cwd=inner, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_page_that_unpacks_to_gigabytes_is_refused_before_it_is_parsed(tmp_path):
     unpacked = b"[" * 10 + b"[]," * (100 << 20)
     letters = base64.b85encode(gzip.compress(unpacked, 9)).decode().translate(str.maketrans("<", ","))

@@ -65,13 +65,6 @@ def test_missing_and_new_cases():
     assert len(found.missing) == 1
 
 
-def test_unlike_devices_need_force():
-    other = replace(ladder(1), devices=(replace(runs.DEVICE, name="Another"),))
-    with pytest.raises(gpuprof.InputError, match="cannot be compared"):
-        gpuprof.compare(Run(ladder(1)), Run(other))
-    assert gpuprof.compare(Run(ladder(1)), Run(other), force=True).differences[0].misleads
-
-
 def test_files_and_lists_of_rounds(tmp_path):
     for seed in range(16):
         write_run(ladder(1, seed=seed), tmp_path / f"{seed}.json")

@@ -92,9 +92,6 @@ def widths(text: str, alignment: int = 256) -> list[int]:
     ]
 
 
-WIDE, HALF, WORDS = [16], [8, 8], [4, 4, 4, 4]
-
-
 SYNC = "bar.warp.sync -1;"
 LOAD, STORE = "ld.shared.b32 %r{0}, [tile+{1}];", "st.shared.b32 [tile+{1}], %r{0};"
 
@@ -123,8 +120,8 @@ def pieces(form: str, *offsets: int, between: str = "") -> str:
         (pieces(LOAD, 0, 4, between="ld.shared.b32 %r8, [%r7];"), [8, 4]),
         (pieces(STORE, 0, 4, between="ld.shared.b32 %r8, [%r7];"), [4, 4, 4]),
         (pieces(STORE, 0, 4, between="st.shared.b32 [%r7], %r8;"), [4, 4, 4]),
-        (pieces(STORE, 0, 4, between=f"{SYNC} st.shared.b32 [%r7], %r8; {SYNC}"), WORDS[1:]),
-        (pieces(LOAD, 0, 4, between=f"{SYNC} ld.shared.b32 %r8, [%r7];"), WORDS[1:]),
+        (pieces(STORE, 0, 4, between=f"{SYNC} st.shared.b32 [%r7], %r8; {SYNC}"), [4, 4, 4]),
+        (pieces(LOAD, 0, 4, between=f"{SYNC} ld.shared.b32 %r8, [%r7];"), [4, 4, 4]),
         (pieces(STORE, 0, 4, between="mov.u32 %r1, 5;"), [4, 4]),  # what is stored changes
         (pieces(STORE, 0, 4, between="mov.u32 %r2, 5;"), [8]),
         (pieces(LOAD, 0, 4, between="mov.u32 %r3, %r2;"), [4, 4]),  # reads what would be loaded earlier

@@ -9,7 +9,6 @@ import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +28,6 @@ from gpuprof.report.run_text import run_report
 from gpuprof.report.source import header_lines, line_count, listing
 from gpuprof.results import Run
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 ALL = pytest.mark.parametrize("name", RUNS)
 
 

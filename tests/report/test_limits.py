@@ -100,16 +100,6 @@ def page() -> str:
     return expanded(render_html(counted_run()))
 
 
-def pictures(text: str, kernel: str) -> list[str]:
-    """The pictures of one kernel's section."""
-    (section,) = re.findall(
-        rf'<details class="block kernel" name="kernels" id="kernel-{kernel}".*?</table>\n<p class="verdict">',
-        text,
-        re.DOTALL,
-    )
-    return re.findall(r'<table class="bounds">.*?</table>', section, re.DOTALL)
-
-
 def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     reader = PageReader(page())
     hot = [tag["id"] for name, tag in reader.tags if name == "b" and "id" in tag]

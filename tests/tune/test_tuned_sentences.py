@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuprof.comparison.tuned import TunedRow, TunedSize, answer_sentence, space_sentence
+from gpuprof.comparison.tuned import TunedRow, TunedSize, answer_sentence
 from gpuprof.results import Model, ProblemRecord, Tuned
 
 PROBLEM = ProblemRecord("scale", {"n": 4096}, "f32", {}, {}, 1, 1)
@@ -51,9 +51,3 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
 )
 def test_the_answer(found, said):
     assert said in answer_sentence(found)
-
-
-def space(combinations: int, evaluated: int, ruled_out: dict[str, int] | None = None, **what) -> str:
-    return space_sentence(
-        size(combinations=combinations, evaluated=evaluated, ruled_out=ruled_out or {}, **what)
-    )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gpuprof.devices.cards import cards, device_for_arch, load_card
 from gpuprof.devices.occupancy import TheoreticalOccupancy, theoretical_occupancy
 from gpuprof.errors import CaseFailure
-from gpuprof.results import Throughput
 
 
 def occupancy(arch: str, threads: int, registers: int, shared: int) -> TheoreticalOccupancy:
@@ -125,10 +124,6 @@ def test_resident_blocks_fit_the_sm(device, threads, registers, shared):
     assert blocks * warps * 32 <= device.max_threads_per_sm
     assert blocks * warps * 32 * registers <= device.registers_per_sm
     assert blocks * (shared + device.reserved_shared_bytes_per_block) <= device.shared_bytes_per_sm
-
-
-def throughput(problem, device, median_us):
-    return Throughput.of(problem.record(), device, median_us)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,6 @@ from gpuprof.problems.dtypes import (
 )
 from gpuprof.problems.references import Pointer
 
-small = st.integers(1, 6)
-scalars = st.sampled_from([0.0, 1.0, -2.0, 0.1])
-
 
 def _reference(problem, inputs):
     """The expected values and magnitudes of the one output."""

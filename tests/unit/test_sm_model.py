@@ -72,7 +72,6 @@ LOAD = step_of(StepKind.LOAD, sets=0, passes=1, sectors=4)
 FAR = changed(LOAD, distant=1.0, late=1.0)
 STORE, FENCE = step_of(StepKind.STORE, passes=1, sectors=16), step_of(StepKind.FENCE, latency=20)
 LINES = changed(STORE, lines=8, own=0.5)
-GROUP = [step_of(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0), step_of(StepKind.GROUP, sets=0)]
 
 #: What warps play, how many do, and when the first of them ends: a cycle, and how near to it.
 RECKONED = {

@@ -55,11 +55,6 @@ class Case:
     block: tuple[int, int, int]
     counted: bool = False
 
-    @property
-    def views(self) -> list[View]:
-        """Its textures and surfaces."""
-        return [argument for argument in self.arguments if isinstance(argument, View)]
-
 
 def view(
     array: NDArray[Any],
