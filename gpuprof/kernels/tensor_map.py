@@ -20,6 +20,8 @@ from gpuprof.tables import TableReader
 
 #: What elements outside the array are loaded as.
 FILLS = ("zero", "nan")
+#: Bytes to which the L2 cache may widen what it reads from memory for a copy; 0 for not at all.
+L2_PROMOTIONS = (0, 64, 128, 256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class TensorMapSpec:
         lists: Expressions by field. `box`; `extents`, those that the array is declared with when empty;
             `strides`, the elements from one to the next along each dimension but the first, those of an array
             without gaps when empty; `steps`, of how many elements along each dimension a copy takes one, 1
-            when empty; `start`, the number of the array's element that the map begins with, 0 when empty.
+            when empty; `start`, the number of the array's element that the map begins with, 0 when empty;
+            `l2_promotion_bytes`, 128 when empty.
         swizzle_bytes: Width of the pattern in which a row's 16-byte pieces are permuted; 0 for none.
         fill: What elements outside the array are loaded as: one of `FILLS`.
     """
@@ -49,6 +52,7 @@ class TensorMap:
     Args:
         stride_bytes: Bytes from one element to the next along each dimension but the first.
         start_bytes: From the array's first element to the one that the map begins with.
+        l2_promotion_bytes: One of `L2_PROMOTIONS`.
     """
 
     argument: str
@@ -61,6 +65,7 @@ class TensorMap:
     steps: tuple[int, ...] = ()
     fills_nan: bool = False
     start_bytes: int = 0
+    l2_promotion_bytes: int = 128
 
 
 def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, TensorMapSpec]:
@@ -79,10 +84,12 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
             wanted = len(box) - (field == "strides")
             if texts and len(texts) != wanted:
                 raise entry.error(field, f"must be {wanted} expressions, as box has {len(box)}")
-        start = entry.take("start", str, "")
+        for field in ("start", "l2_promotion_bytes"):
+            text = entry.take(field, str, "")
+            lists[field] = (text,) if text else ()
         fill = entry.choice("fill", FILLS, "zero")
         entry.finish()
-        lists |= {"box": box, "start": (start,) if start else ()}
+        lists["box"] = box
         maps[name] = TensorMapSpec(described, lists, swizzle, fill)
     return maps
 
@@ -136,6 +143,7 @@ def _map_of(
         lists["steps"],
         spec.fill == "nan",
         start * item_bytes,
+        *lists["l2_promotion_bytes"],
     )
     _check_array(made, array, (1, *strides), start)
     _check_box(made, item_bytes)
@@ -189,6 +197,11 @@ def _check_box(made: TensorMap, item_bytes: int) -> None:
     if not all(1 <= step <= MOST_STEP for step in made.steps):
         raise CaseSkipped(
             f"The steps of {made.argument} are {_times(made.steps)}; the copy engine takes 1 to {MOST_STEP}."
+        )
+    if made.l2_promotion_bytes not in L2_PROMOTIONS:
+        raise CaseSkipped(
+            f"The L2 promotion of {made.argument} is {made.l2_promotion_bytes} bytes; it may be"
+            f" {', '.join(map(str, L2_PROMOTIONS))}."
         )
     width = box[0] * item_bytes
     if width % GRANULE_BYTES or (made.swizzle_bytes and width > made.swizzle_bytes):

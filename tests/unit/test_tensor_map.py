@@ -29,7 +29,8 @@ def maps_of(kernel, problem):
 
 def test_header_declares_a_tensor_map():
     kernel = parse(GOOD)
-    lists = {**dict.fromkeys(("extents", "strides", "steps", "start"), ()), "box": ("BK", "128")}
+    lists = dict.fromkeys(("extents", "strides", "steps", "start", "l2_promotion_bytes"), ())
+    lists |= {"box": ("BK", "128")}
     assert kernel.tensor_maps == {"tiles": TensorMapSpec(("A",), lists, 64)}
     assert "tiles" in kernel.arguments
 
@@ -93,11 +94,12 @@ def test_an_array_may_be_seen_with_other_extents(table, extents, strides):
     assert (made.extents, made.stride_bytes) == (extents, strides)
 
 
-def test_what_lies_between_the_steps_is_left_out_and_outside_it_is_nan():
-    kernel = parse('array = "A"\nbox = ["16", "8"]\nsteps = ["1", "BK / 8"]\nfill = "nan"'.replace("/", "//"))
-    (made,) = maps_of(kernel, Gemm(12, 20, 36))
+def test_a_map_says_what_is_left_out_filled_and_read_from_memory():
+    table = 'array = "A"\nbox = ["16", "8"]\nsteps = ["1", "2"]\nfill = "nan"\nl2_promotion_bytes = "256"'
+    (made,) = maps_of(parse(table), Gemm(12, 20, 36))
     assert made.steps == (1, 2)
     assert made.fills_nan
+    assert made.l2_promotion_bytes == 256
 
 
 #: Every fourth row of A from the second one on: it begins up to three elements before that row.
@@ -144,6 +146,7 @@ def of_a(text):
         (of_a(f'{BOX}\nextents = ["K", "0"]'), CUBE, "extents of tiles are 16x0; each must be"),
         (of_a(f'{BOX}\nextents = ["K", "2"]\nstrides = ["K + 1"]'), CUBE, "those of A are 68 bytes apart"),
         (of_a(f'{BOX}\nsteps = ["1", "9"]'), CUBE, "steps of tiles are 1x9; the copy engine takes 1 to 8"),
+        (of_a(f'{BOX}\nl2_promotion_bytes = "32"'), CUBE, "promotion of tiles is 32 bytes; it may be 0, 64"),
         (FOURTH.replace("K // 4 * 4", "K", 1), Gemm(6, 20, 33), "begins 132 bytes behind the first element"),
         (FOURTH.replace("K // 4 * 4", "-4", 1), Gemm(6, 20, 33), "tiles begins -16 bytes behind"),
         (FOURTH.replace("4 * 4", "4 * 4 + 4", 1), Gemm(6, 20, 33), "201, counted from 0, and A has 198"),

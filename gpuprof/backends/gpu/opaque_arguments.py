@@ -215,12 +215,9 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
     """
     api = driver()
     kinds, fills = api.CUtensorMapDataType, api.CUtensorMapFloatOOBfill
-    swizzles = {
-        0: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
-        32: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_32B,
-        64: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_64B,
-        128: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
-    }
+    swizzle, promotion = tensor_map.swizzle_bytes, tensor_map.l2_promotion_bytes
+    swizzled = f"{swizzle}B" if swizzle else "NONE"
+    promoted = f"L2_{promotion}B" if promotion else "NONE"
     encoded = call(
         f"making the tensor map {tensor_map.argument}",
         api.cuTensorMapEncodeTiled(
@@ -233,8 +230,8 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
             [api.cuuint32_t(extent) for extent in tensor_map.box],
             [api.cuuint32_t(step) for step in tensor_map.steps or (1,) * len(tensor_map.box)],
             api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            swizzles[tensor_map.swizzle_bytes],
-            api.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            getattr(api.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzled}"),
+            getattr(api.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promoted}"),
             fills.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
             if tensor_map.fills_nan
             else fills.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
