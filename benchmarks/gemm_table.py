@@ -148,9 +148,12 @@ _OF_HALVES = (
 CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "f32": _OF_F32,
     "f64": (
-        (160_000, ("dmma_split_16x16", "dmma_split_32x32", "dmma_split_32x64")),
-        (1_200_000, ("dmma_split_32x32", "dmma_split_32x64", "dmma_split", "dmma")),
-        (sys.maxsize, ("dmma_split_32x64", "dmma_split", "dmma")),
+        (160_000, ("dmma_split_16x16", "dmma_split_32x32", "dmma_split_32x64", "dmma_split_64x32")),
+        (
+            1_200_000,
+            ("dmma_split_32x32", "dmma_split_32x64", "dmma_split_64x32", "dmma_split", "dmma"),
+        ),
+        (sys.maxsize, ("dmma_split_32x64", "dmma_split_64x32", "dmma_split", "dmma")),
     ),
     "bf16": _OF_HALVES,
     "f16": _OF_HALVES,

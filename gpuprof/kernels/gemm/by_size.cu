@@ -13,11 +13,11 @@ kernel = "wgmma_gathered"
 when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (M * N <= 2000 * sm_count or M * N <= 20000 * sm_count and M * N * K <= 2700000 * sm_count)"
 because = "Rows that the copy engine does not take, of a small C or a short k: threads gather them, as a copy of all would take longer than the products."
 
-# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
+# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv.
 [[choose]]
 kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_square", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "930 + 846 * CYCLES + 100000 * WAITS + 1700 * WRITES + 2350000 * SPLIT"
+least = "13900 + 822 * CYCLES + 4610 * WRITES + 1160000 * SPLIT"
 because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; beside, below and square clusters share what they fetch."
 
 [[choose]]
@@ -46,31 +46,37 @@ because = "Rows that the copy engine does not take, of a larger C."
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
-least = "3030000 + 839 * CYCLES + 5880 * COPIES + 490 * SUMMED + 53200 * WRITES + 138000 * JOINS"
+least = "1040000 + 1340 * CYCLES + 1440 * COPIES + 452 * SUMMED + 148000 * WRITES + 1540000 * JOINS"
 because = "Up to about 256: the smallest tiles give every SM one."
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
-least = "2970000 + 371 * CYCLES + 1900 * COPIES + 183000 * SUMMED + 76900 * WRITES + 1270000 * JOINS"
+least = "4360000 + 474 * CYCLES + 2260 * COPIES + 23 * SUMMED + 37200 * WRITES + 470 * JOINS"
 because = "Around 384: few tiles, a long k shared by warps and blocks."
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
-least = "11700000 + 224 * CYCLES + 4040 * COPIES + 10 * SUMMED + 14300 * WRITES"
+least = "3250000 + 239 * CYCLES + 4040 * COPIES + 17 * SUMMED + 28000 * WRITES"
 because = "Fewer tiles than SMs: half the rows of dmma_split."
+
+[[choose]]
+kernel = "dmma_split_64x32"
+when = "real_bytes == 8"
+least = "4290000 + 344 * CYCLES + 3260 * COPIES + 86700 * SUMMED + 3260 * WRITES"
+because = "The same with half the columns, where fewer lie beyond C or rows start anywhere."
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-least = "10400000 + 451 * CYCLES + 1 * COPIES + 475000 * SUMMED + 2 * WRITES"
+least = "9870000 + 458 * CYCLES + 578 * COPIES + 197000 * SUMMED + 1960 * WRITES"
 because = "A few tiles for each SM: blocks share k, so that the last wave is not empty."
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
-least = "106000 + 279 * CYCLES + 4120 * COPIES + 58600 * WRITES"
+least = "1040000 + 297 * CYCLES + 3920 * COPIES + 50600 * WRITES"
 because = "Many tiles: the largest reuse most of what they load."
 
 [[choose]]

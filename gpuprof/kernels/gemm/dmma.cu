@@ -49,6 +49,20 @@ parameters = { BM = 32, BN = 64, WM = 32, WN = 16, STAGES = 6, WAYS = 0 }
 registers_per_thread = "falls"
 
 [[variants]]
+id = "dmma_split_64x32"
+rung = 653
+shape_of = "dmma_split"
+title = "64x32 tiles on FP64 tensor cores, k split over blocks"
+idea = "As dmma_split_32x64 with half the columns: where C has fewer beyond its last whole tile, and where rows start at odd elements, which are copied one by one: four tiles in shared memory leave room for more blocks then."
+after = "dmma_split"
+change = "Twice as many tiles with half the sums a lane: registers_per_thread fall."
+bottleneck = "Memory latency: each block has little k and waits for its first tiles."
+parameters = { BM = 64, BN = 32, WM = 32, WN = 16, STAGES = 0, WAYS = 0 }
+
+[variants.moves]
+registers_per_thread = "falls"
+
+[[variants]]
 id = "dmma_split_32x32"
 aliases = ["dmma_split_four", "dmma_64x64_split_four"]
 rung = 655
@@ -82,7 +96,7 @@ entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["32 * (BM // WM) * (BN // WN) * WARPS_K"]
 grid = ["TILES * CLUSTER * SHARES"]
-dynamic_shared_bytes = "max(STAGES * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 else 0) * real_bytes"
+dynamic_shared_bytes = "max(DEEP * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 else 0) * real_bytes"
 
 [constants]
 THREADS = "32 * (BM // WM) * (BN // WN) * WARPS_K"
@@ -91,6 +105,7 @@ CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + (10 
 SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
 LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
 WIDTH = "2 if K % 2 == 0 and N % 2 == 0 else 1" # elements that are copied at once: two where rows start at multiples of 16 bytes
+DEEP = "STAGES if STAGES else 6 if WIDTH == 2 else 4" # tiles in shared memory
 SUMMED = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other
 BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most, one of which takes three where each of two takes two: its cycles of products,
 CYCLES = "max(2 * BUSIEST, 3) * SUMMED * BK * BM * BN // 256"
@@ -105,7 +120,7 @@ WM = 64     # rows of C per warp
 WN = 32     # columns of C per warp
 BK = 16     # k per tile
 WARPS_K = 1 # warps that share the k of a tile
-STAGES = 4  # tiles in shared memory
+STAGES = 4  # tiles in shared memory; 0: as many as leave room for blocks
 DEPTH = 8   # k per instruction, from compute capability 9.0 on; it is 4 before
 PANEL = 8   # tile rows whose blocks run together
 WAYS = 1    # blocks that share the k of a tile; 0: as many as leave least to do for any SM
@@ -117,7 +132,7 @@ WM = [16, 32, 64]
 WN = [16, 32, 64]
 BK = [16, 32, 64, 128]
 WARPS_K = [1, 2, 4, 8]
-STAGES = [3, 4, 5, 6]
+STAGES = [0, 3, 4, 6]
 DEPTH = [4, 8, 16]
 WAYS = [0, 1, 2, 4, 8, 16, 32]
 
@@ -142,7 +157,7 @@ condition = "THREADS % BN == 0 and THREADS % BK == 0 and BM * BK % (2 * THREADS)
 because = "{id} copies whole rows by all threads: they must be a multiple of BN and of BK, and half of them may not exceed a tile's values"
 
 [[require]]
-condition = "STAGES >= 3"
+condition = "DEEP >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one has arrived, one fills"
 
 [[require]]
@@ -158,7 +173,7 @@ condition = "arch >= 80"
 because = "{id} needs FP64 tensor cores and cp.async, which come with compute capability 8.0"
 
 [[require]]
-condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or STAGES * BK * (BM + BN) * real_bytes <= 101376"
+condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or DEEP * BK * (BM + BN) * real_bytes <= 101376"
 because = "{id} fills more shared memory per block than this compute capability has; with STAGES=3 it does not"
 */
 
@@ -335,12 +350,12 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
         fetch(shared, tiles == 0 ? 0 : begin == 0 ? k_first : BK);
         close_group();
 #pragma unroll
-        for (int i = 1; i < STAGES - 1; ++i) {
+        for (int i = 1; i < DEEP - 1; ++i) {
             if (i < tiles)
                 fetch(shared + i * STAGE, BK);
             close_group();
         }
-        wait_for_groups<STAGES - 2>();
+        wait_for_groups<DEEP - 2>();
         __syncthreads();
         load_a(shared, 0, 0);
 #pragma unroll
@@ -349,7 +364,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
 
         double sum[TILES_M][TILES_N][4] = {};
         int stage = 0;
-        int filled = STAGES - 1; // the stage that is filled next
+        int filled = DEEP - 1; // the stage that is filled next
 #pragma unroll 1
         for (int tile = 0; tile < tiles; ++tile) {
             const double *now = shared + stage * STAGE;
@@ -359,9 +374,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
                 const bool last = step == STEPS - 1;
                 if (last) {
                     // Sync: the next tile is complete, and nobody reads any more from the one before this.
-                    wait_for_groups<STAGES - 3>();
+                    wait_for_groups<DEEP - 3>();
                     __syncthreads();
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    stage = stage + 1 < DEEP ? stage + 1 : 0;
                     if (tile + 1 < tiles) // after the last tile any operands will do
                         next = shared + stage * STAGE;
                 }
@@ -380,10 +395,10 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
                         multiply_add(sum[i][j], a[(step * TILES_M + i) % 2], b[step % 2][j]);
                     // Start the next copies while tensor cores have work.
                     if (last && i == 0) {
-                        if (tile + STAGES - 1 < tiles)
+                        if (tile + DEEP - 1 < tiles)
                             fetch(shared + filled * STAGE, BK);
                         close_group();
-                        filled = filled + 1 < STAGES ? filled + 1 : 0;
+                        filled = filled + 1 < DEEP ? filled + 1 : 0;
                     }
                 }
             }

@@ -27,19 +27,21 @@ BN = 64 # columns
 BK = 64 # k per tile
 A_WIDTH = "16 if K % 8 == 0 else 8 if K % 4 == 0 else 4 if K % 2 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
 B_WIDTH = "16 if N % 8 == 0 else 8 if N % 4 == 0 else 4 if N % 2 == 0 else 2" # of B
-CLUSTER = "WAYS if WAYS else 1 if cdiv(M, BM) * cdiv(N, BN) >= sm_count else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
+STAGES = "DEEP if DEEP else 3 if TILES > 2 * sm_count else 4" # tiles in shared memory: with three an SM has room for a third block
+CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, 3 * sm_count // (4 * TILES)))"
 
 [parameters]
-STAGES = 4 # tiles in shared memory
-WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
+DEEP = 0 # tiles in shared memory; 0: as many as leave room for the blocks
+WAYS = 0 # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
-STAGES = [3, 4, 6]
+DEEP = [0, 3, 4, 6]
 WAYS = [0, 1, 2, 3, 4, 6, 8]
 
 [[require]]
-condition = "STAGES >= 2 and 0 <= WAYS and WAYS <= 8"
-because = "{id} shares a tile's k among at most 8 blocks, and computes from one of its STAGES while another fills"
+condition = "(DEEP == 0 or DEEP >= 2) and 0 <= WAYS and WAYS <= 8"
+because = "{id} shares a tile's k among at most 8 blocks, and computes from one of DEEP tiles while another fills"
 
 [[require]]
 condition = "90 <= arch < 100"

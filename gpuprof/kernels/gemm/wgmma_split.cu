@@ -35,11 +35,13 @@ block_threads = "stays"
 array = "A"
 box = ["BK", "A_ROWS"]
 swizzle_bytes = 128
+l2_promotion_bytes = "256 if K % 128 == 0 else 128" # as in wgmma_store
 
 [tensor_maps.B_map]
 array = "B"
 box = ["64", "BK // SHARING"]
 swizzle_bytes = 128
+l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
 [tensor_maps.C_map]
 array = "C"
@@ -61,9 +63,9 @@ CLUSTER = "SHARING * (WAYS if WAYS else max(2, min(8 // SHARING, 3 * sm_count //
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-FETCHED = "(4 * BM + 12 * BN // (5 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+FETCHED = "(22 * BM // 5 + 9 * (4 + 3 * min(1, N % 64)) * BN // (16 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
-CYCLES = "WAITS * max(BM * BN // 32, (2 * BM + BM // 64 * BN + BN) * 6 // 7, FETCHED)"
+CYCLES = "WAITS * max(BM * BN // 32, (29 * BM + 3 * (BM // 64) * BN + 10 * BN) // 10, FETCHED)"
 WRITES = "(WAVES + 1) * BM * BN // 32" # and summed up
 SPLIT = 1
 
@@ -151,6 +153,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #ifndef GATHERED
         prefetch(&A_map);
         prefetch(&B_map);
+        prefetch(&C_map);
 #endif
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, FETCHING);

@@ -133,16 +133,19 @@ block_threads = "stays"
 array = "A"
 box = ["BK", "A_ROWS // BESIDE"]
 swizzle_bytes = 128
+l2_promotion_bytes = "256 if K % 128 == 0 else 128" # where rows start at such multiples: the next tile needs the other half
 
 [tensor_maps.B_map]
 array = "B"
 box = ["64", "BK * BESIDE // CLUSTER"]
 swizzle_bytes = 128
+l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
 [tensor_maps.B_rest_map]
 array = "B"
 box = ["BN % 64 if BN % 64 else 64", "BK * BESIDE // CLUSTER"]
 swizzle_bytes = 128
+l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
 [tensor_maps.C_map]
 array = "C"
@@ -171,16 +174,16 @@ WAVES_1 = "cdiv(ROWS_1 * cdiv(N, WIDEST), CLUSTERS)" # as few as there can be
 WAVES_2 = "cdiv(ROWS_2 * cdiv(N, WIDEST * 2), CLUSTERS)"
 FIT_1 = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many waves
 FIT_2 = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
-COST_1 = "WAVES_1 * FIT_1 * 65536 + ROWS_1 * cdiv(N, FIT_1)" # narrow tiles count, and of as narrow ones fewer clusters
-COST_2 = "WAVES_2 * FIT_2 * 65536 + ROWS_2 * cdiv(N, FIT_2 * 2)"
+COST_1 = "(WAVES_1 * FIT_1 * 1024 + BM + FIT_1 // CLUSTER) * 65536 + ROWS_1 * cdiv(N, FIT_1)" # narrow tiles count, of as narrow ones rows and columns that a block fetches, then fewer clusters
+COST_2 = "(WAVES_2 * FIT_2 * 1024 + BM // 2 + FIT_2 * 2 // CLUSTER) * 65536 + ROWS_2 * cdiv(N, FIT_2 * 2)"
 BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a cluster side by side
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
-FETCHED = "(4 * BM // BESIDE + 12 * BN * BESIDE // (5 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache,
-READ = "(2 * BM + BM // 64 * BN + cdiv(BN, 64) * 64) * 6 // 7" # to and from shared memory,
+FETCHED = "(22 * BM // (5 * BESIDE) + 9 * (4 + 3 * min(1, N % 64)) * BN * BESIDE // (16 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache, more of B where its rows start within lines,
+READ = "(29 * BM + 3 * (BM // 64) * BN + 10 * cdiv(BN, 64) * 64) // 10" # to and from shared memory,
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 CYCLES = "WAITS * max(BM * BN // 32, READ, FETCHED)" # the most for those of products, of shared memory or of the L2 cache,
 WRITES = "WAVES * BM * BN // 32" # and what is written of C
@@ -294,6 +297,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (t == 0) {
         prefetch(&A_map);
         prefetch(&B_map);
+        prefetch(&C_map);
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, 1);
             init_barrier(empty + 8 * stage, BM / GROUP_ROWS * 4 * (BELOW + BESIDE - 1));
