@@ -5,7 +5,7 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 from gpuprof.cuda_source.confined import REFUSED
@@ -43,6 +43,12 @@ _DECLARED = re.compile(r"(?:\b(?:int|unsigned|long|char|bool|float|double|\w+_t)
 _MACRO = r"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(?P<body>.+)"
 #: Functions of a warp before they were told which lanes take part.
 _WITHOUT_MASK = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all")
+_BUILT_IN = (
+    *("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "__syncthreads", "__syncwarp", "__ldg"),
+    *("atomicAdd", *(f"{name}_sync" for name in _WITHOUT_MASK)),
+)
+#: How alike a name is to one that nothing declares, for it to be meant.
+_ALIKE = 0.8
 _MOST_LISTED = 8
 _MOST_ABSENT = 3
 #: What a diagnostic begins with; the line that it is about stands indented below.
@@ -85,7 +91,7 @@ def explain(
             first += _whence(log[log.find(first) :], file_name)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
-        if absent and fix in ("", _UNKNOWN):
+        if absent and (not fix or fix.endswith(_UNKNOWN)):
             first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
             fix = _about_file(program, absent[0])
         stop = "." if (fix or not own) and not first.endswith(".") else ""
@@ -250,4 +256,7 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
                 where = f"line {line_of(code, match.start())}{file and f' of {file}'}"
                 asked = " and ".join(f"`{text}`" for text in conditions)
                 return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
-    return fix
+    words = (*_BUILT_IN, *re.findall(r"[A-Za-z_]\w*", masked(program.source)))
+    spellings = {word.lower(): word for word in words if word != name}
+    near = get_close_matches(name.lower(), spellings, n=1, cutoff=_ALIKE)
+    return f"Did you mean {spellings[near[0]]}? {fix}" if near and fix else fix

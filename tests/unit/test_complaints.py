@@ -40,6 +40,10 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
         " define in the header, or -D NAME[=VALUE]."
     )
     assert fix_of('identifier "OTHER" is undefined', **given) == ""
+    for name, near in (("blokIdx", "blockIdx"), ("__syncthread", "__syncthreads"), ("Other", "OTHER")):
+        assert fix_of(f'identifier "{name}" is undefined', **given).startswith(
+            f"Did you mean {near}? Nothing"
+        )
 
 
 @pytest.mark.parametrize(
