@@ -70,6 +70,15 @@ def test_the_lists_of_the_index_lead_to_every_page_once():
     assert sorted(linked) == sorted({page.name for page in DOCS.glob("*.md")} - {"index.md"})
 
 
+def test_every_variable_of_the_environment_is_told_of():
+    read = re.compile(r'(?:environ\.get\(|VARIABLES? = )"(GPUPROF_\w+)"')
+    code = (path.read_text(encoding="utf-8") for path in (ROOT / "gpuprof").rglob("*.py"))
+    names = {name for text in code for name in read.findall(text)}
+    told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert len(names) >= 4
+    assert [name for name in names if name not in told] == []
+
+
 def test_the_readme_is_short_and_shows_one_picture():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
