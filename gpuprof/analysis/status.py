@@ -104,7 +104,8 @@ def status_on(backend: str, case: Measurement) -> Status:
     """The status of a case; without a backend that executes, one that compiled counts as done."""
     if backend == "none" and case.outcome == "skipped" and case.resources is not None:
         return _COMPILED
-    return _OVER_LIMIT if case.over_limit else _STATUS[case.outcome]
+    over = case.over_limit and case.outcome == "failed"  # a foreign file may say so of any
+    return _OVER_LIMIT if over else _STATUS[case.outcome]
 
 
 Level = Literal["bad", "warning", "note"]

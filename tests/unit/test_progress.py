@@ -44,12 +44,14 @@ def test_a_case_is_named_by_size_block_and_parameters(capsys):
         progress.finished(ended(cases[0]))
         progress.finished(ended(cases[1], kernel="by_size", chosen="reg_8x8"))
         progress.finished(ended(cases[0], outcome="failed", over_limit=True))
+        progress.finished(ended(cases[0], over_limit=True))  # as a stranger's file may say
         progress.profiling(cases[0])
 
     assert lines(capsys, act) == [
         "[1/2] reg_8x8 64 256x1 BK=8 TN=8: ok",
         "[2/2] by_size 64 → reg_8x8 256x1: ok",  # of a kernel that was chosen the header says the parameters
         "[3/2] reg_8x8 64 256x1 BK=8 TN=8: over limit",  # no failure: the status stays 0
+        "[4/2] reg_8x8 64 256x1 BK=8 TN=8: ok",
         "ncu: reg_8x8 64 256x1 BK=8",
     ]
 
