@@ -18,7 +18,7 @@ from itertools import chain
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
 from gpuprof.cuda_source.functions import annotations, kernel_functions
-from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked
+from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked, without_directives
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
 #: Words in front of a function's name that hide no mark of the device.
@@ -37,6 +37,9 @@ _MARKED_TYPE = re.compile(r"\b(?:class|struct|union)\b")
 _VARIABLE = re.compile(r"\b(?P<name>\w+)\s*\Z")
 #: A type that a function's parameters name may so be declared: that much of the function stays.
 _NAMES_TYPE = re.compile(r"(\bstruct[ \t]+\w+)[ \t]*[*&,)]")
+#: An explicit instantiation, and a macro of a word in its place.
+_INSTANCE = re.compile(r"\s*(?:extern\s+)?template\b(?!\s*<)")
+_MACRO = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)\([^()]*\)")
 _BEFORE_VALUE = re.compile(r"[=\[{;]")
 #: Declarations of neither a function nor a variable.
 _NO_OBJECT = re.compile(r"\s*(?:using|typedef|namespace|static_assert|enum)\b")
@@ -78,12 +81,33 @@ def device_parts(texts: Mapping[str, str]) -> tuple[dict[str, str], frozenset[st
     )
     return (
         {
-            name: _LAMBDA_MARKS.sub(lambda match: match[1] + blank(match[2]), _without(text, left_out[name]))
+            name: _LAMBDA_MARKS.sub(
+                lambda match: match[1] + blank(match[2]), _without_instances(_without(text, left_out[name]))
+            )
             for name, text in texts.items()
         },
         frozenset(map(_name_of, chain.from_iterable(left_out.values()))) - {""},
         unmarked or any(declarations(text) is None for text in texts.values()),
     )
+
+
+def _without_instances(text: str) -> str:
+    """A file without explicit instantiations: compiling them takes long, and what is wanted is named."""
+    if "template" not in text:
+        return text
+    code = masked(text)
+    found = [r"(?:extern\s+)?template\b(?!\s*<)[^;{}]*;"]
+    for directive in DIRECTIVE.findall(code):
+        if macro := _MACRO.match(directive):
+            statements = directive[macro.end() :].replace("\\\n", " ").split(";")
+            if "{" not in directive and all(_INSTANCE.match(one) for one in statements if one.strip()):
+                found += [rf"{macro[1]}\s*\([^()]*\)[ \t]*;?"] if statements[0].strip() else []
+    places = re.finditer(rf"^[ \t]*(?:{'|'.join(found)})", without_directives(code), re.MULTILINE)
+    for match in reversed([*places]):
+        begin, end = match.span()
+        if "#" not in code[begin:end] and not code[:begin].rstrip().endswith((".", ">", ":", ",")):
+            text = text[:begin] + blank(text[begin:end]) + text[end:]
+    return text
 
 
 def _device_marks(code: str) -> "re.Pattern[str]":

@@ -148,6 +148,7 @@ def left(source):
     "host",
     [
         "int main(int argc, char **argv) { return 0; }",
+        "template __global__ void k<float,\n 3>(float *x);\nextern template struct S<3>;",
         "int main()\n{\n    k<<<1, 1>>>(nullptr);\n}",
         "void run(float *x) { k<<<1, 256>>>(x); }",
         "template <typename T> void run(T *x) { k<<<1, 256>>>(x); }",
@@ -200,7 +201,6 @@ def test_host_code_is_left_out_and_the_kernel_stays(host):
         "struct Boxed : Base { struct Inner { float x; } held; };",
         'static_assert(sizeof(int) == 4, "int");',
         "INSTANTIATE(32)\nDEFINE_KERNEL(float) { }",
-        "template __global__ void many<4>(float *);",
         "namespace a { namespace b { __device__ int f() { return 1; } } }",
         "#ifdef GPU\nnamespace a { __device__ int f();\n#else\nnamespace a {\n#endif\n}",
     ],
@@ -218,6 +218,13 @@ def test_a_text_that_is_continued_in_a_macro_does_not_end_the_macro():
     check = '#define CHECK(a) \\\n  do { printf("in \\\n : %d", __LINE__); \\\n  } while (0)\n'
     assert left(f"{check}void f() {{ CHECK(1); }}\n{KERNEL}")[-1] == KERNEL
     assert declarations(check + KERNEL) is not None
+
+
+def test_a_macro_that_only_makes_instances_is_not_called():
+    makes = "#define MAKE(T, n) \\\n  template __global__ void t<T, n>(T *); \\\n  template struct S<T>;\n"
+    other = "#define BOTH(T) template struct S<T>; __device__ T x;\n"
+    calls = "MAKE(float, 3)\n  MAKE(int,\n 4);\nBOTH(int)\n"
+    assert left(f"{makes}{other}{calls}{KERNEL}")[4:] == ["BOTH(int)", KERNEL]
 
 
 def test_marks_hold_for_all_files_that_are_compiled_together():
