@@ -539,9 +539,10 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
 
 
-def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000) -> Counter[str]:
+def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000, copied: int = 0) -> Counter[str]:
     """What is seen of a warp's accesses of words, one after the other, with room for so many sectors."""
     watch = CacheWatch(room)
+    watch.seen[0, 0, reads]["sectors"] = copied
     watch.begin(lambda thread: (0, (0, 0, 0)))
     mask = Mask(np.ones((1, 1, 32), bool), 1, 1)
     order = SimpleNamespace(first=0, block_threads=32)
@@ -558,6 +559,8 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     # 32 rows of 128 bytes, a sector of each at a time: DRAM answers with two.
     seen = watched([32 * lanes + 8 * step for step in range(4)], reads=True)
     assert (seen["fresh"], seen["brought"]) == (128, 64)
+    # What the copy engine moved in the same line is no access of threads.
+    assert watched([lanes], reads=True, copied=20_000)["looks"] == 1
     # Each sector that comes back to a full cache drives out the one that is due next.
     again = [32 * lanes, 32 * lanes]
     assert [watched(again, reads=True, room=room)["missed"] for room in (32, 31)] == [32, 64]

@@ -186,7 +186,7 @@ class CacheWatch(Observer):
         lanes = _of_block(one.mask.lanes, self._place)
         if not (one.mask.whole or lanes.any()):
             return seen, []
-        if seen["looks"] >= _MOST_LOOKS or seen["sectors"] >= _MOST_SECTORS:
+        if seen["looks"] and (seen["looks"] >= _MOST_LOOKS or seen["sectors"] >= _MOST_SECTORS):
             self._unseen += seen["sectors"] / seen["looks"]
             return seen, []
         if self._unseen > self._room:
