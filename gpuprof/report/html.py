@@ -99,7 +99,9 @@ class _Parts:
 
 def prepare() -> None:
     """Make ready, in any thread, what every page takes."""
-    _environment().get_template("report.html.j2")
+    environment = _environment()
+    for name in environment.list_templates(["j2"]):  # a page includes nearly all
+        environment.get_template(name)
     _plotly()
 
 
