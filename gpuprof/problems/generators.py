@@ -148,16 +148,16 @@ def generate(
     seed: int,
     stream: int,
     dimensions: Mapping[str, int] | None = None,
-    arrays: Mapping[str, Array] | None = None,
+    array_of: Callable[[str], Array] | None = None,
 ) -> Any:
-    """Reproducible content of one array, which may name dimensions, and arrays that are made before.
+    """Reproducible content of one array, which may name dimensions, and arrays that are declared before.
 
     Raises:
         ExpressionError: The type does not hold all of its numbers, or a dimension makes no sense of them.
     """
     name, nodes = _parse(text)
     terms = [_text_of(node, text) for node in nodes]
-    named = [(arrays or {})[terms.pop(0)]] if name == "csr_columns" else []
+    named = [array_of(terms.pop(0))] if array_of and name == "csr_columns" else []
     numbers = tuple(_number(term, dimensions or {}, text) for term in terms)
     _check_numbers(text, name, numbers, dtype)
     rng = np.random.Generator(np.random.SFC64([seed, stream]))

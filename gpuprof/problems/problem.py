@@ -41,6 +41,8 @@ from gpuprof.results import ProblemRecord, size_label
 
 #: Rows whose formula is evaluated at once, where it may be by rows, times how many there are.
 _AT_ONCE = 1 << 22
+#: Bytes of arrays up to which their contents are drawn side by side: to draw some takes several times theirs.
+_SIDE_BY_SIDE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +250,16 @@ class Problem:
 
     def inputs(self, seed: int) -> dict[str, Array]:
         """Reproducible flat arrays, in device storage order, for every array that a kernel reads."""
-        made: dict[str, Array] = {}
-        for stream, spec in enumerate(self.arrays):
-            if spec.is_read:
-                text = self.operation.inputs[spec.name]
-                made[spec.name] = generate(
-                    *(text, spec.elements, spec.dtype, seed, stream, self.dimensions, made)
-                )
-        return made
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        made: dict[str, Future[Array]] = {}
+        with ThreadPoolExecutor(None if self.array_bytes <= _SIDE_BY_SIDE_BYTES else 1) as threads:
+            for stream, spec in enumerate(self.arrays):
+                if spec.is_read:
+                    about = spec.elements, spec.dtype, seed, stream, self.dimensions
+                    text, before = self.operation.inputs[spec.name], lambda name: made[name].result()
+                    made[spec.name] = threads.submit(generate, text, *about, before)
+        return {name: array.result() for name, array in made.items()}
 
     def reference(self, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """Each output as it must be: float64 or 64-bit integers, flat, in storage order.

@@ -101,7 +101,7 @@ DIMENSIONS = {"rows": 100, "columns": 50, "nnz": 1500}
 
 def of_size(text, count, dtype="i32", **arrays):
     check_generator(text, dtype, DIMENSIONS, arrays)
-    return generate(text, count, dtype, 1, 2, DIMENSIONS, arrays)
+    return generate(text, count, dtype, 1, 2, DIMENSIONS, arrays.__getitem__)
 
 
 def test_csr_has_ascending_columns_in_every_row():
