@@ -13,10 +13,10 @@ def main() -> None:
         from gpuprof import signals
 
         signals.install()
-        from gpuprof.machine import ONE_THREAD, collect_rarely
+        from gpuprof.machine import ONE_THREAD, configure_interpreter
         from gpuprof.measure.starting import start_for
 
-        collect_rarely()
+        configure_interpreter()
         os.environ.update(ONE_THREAD | os.environ)
         start_for(sys.argv[1:])
         from gpuprof.cli import main as run_command_line

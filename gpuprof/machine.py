@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,12 +27,14 @@ _MOST_SHARE = 0.9
 _GIVEN_LIMIT = resource.getrlimit(resource.RLIMIT_DATA)[0]
 
 
-def collect_rarely() -> None:
+def configure_interpreter() -> None:
     """Look for garbage less often: modules and decoded kernels are very many objects, and all of them stay.
 
     Looking at them again and again takes a sixth of what loading the modules does, and a tenth of executing.
-    At the end they are left to the system.
+    At the end they are left to the system. A thread that loads code lets others go on soon: they feed a
+    device, or its compiler.
     """
+    sys.setswitchinterval(5e-4)
     gc.set_threshold(100_000, 20, 20)
     atexit.register(gc.freeze)
 

@@ -15,9 +15,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from command_server import MAY_FORK, fork_workers
 
-from gpuprof.machine import collect_rarely
+from gpuprof.machine import configure_interpreter
 
-collect_rarely()  # as every command does, and every worker
+configure_interpreter()  # as every command does, and every worker
 if MAY_FORK:
     fork_workers()
 

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Thread
 
 from gpuprof import signals, timeline
-from gpuprof.machine import collect_rarely
+from gpuprof.machine import configure_interpreter
 from gpuprof.measure.starting import EXECUTOR
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     end_with_parent(int(sys.argv[1]))
     # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
     signals.disregard()
-    collect_rarely()
+    configure_interpreter()
     first: SimpleQueue[str] = SimpleQueue()
     Thread(target=_receive_first, args=(first,), daemon=True).start()
     for gpu in filter(str.isdecimal, sys.argv[2:]):
