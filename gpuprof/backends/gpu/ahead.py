@@ -64,14 +64,8 @@ ahead = Ahead()
 
 
 def wake(ordinal: int) -> None:
-    """Start the driver and open a device; whoever uses it finds what is wrong, and tells it."""
+    """Start the driver, and what a device's measurements need first; who uses it finds what is wrong."""
     ahead.begin(supported_archs)  # loads the compiler
     with suppress(GpuprofError):
-        begin_compiling(query_device(ordinal).arch)
+        ahead.begin(compiled_code, query_device(ordinal).arch, "f32", None)
         driver().cuDevicePrimaryCtxRetain(device_handle(ordinal))
-
-
-def begin_compiling(arch: str) -> None:
-    """Begin to load the compiler, and to compile what every measurement on an architecture needs."""
-    ahead.begin(supported_archs)
-    ahead.begin(compiled_code, arch, "f32", None)

@@ -10,11 +10,11 @@ from time import perf_counter, sleep
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
-from gpuprof.backends.gpu.ahead import ahead, begin_compiling
+from gpuprof.backends.gpu.ahead import ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, link_ptx
-from gpuprof.backends.gpu.device_code import compiled_rates
+from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.launch_checks import LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
@@ -103,7 +103,8 @@ class GpuBackend(Backend):
         with timeline.span("context"):
             device = query_device(ordinal)
             self._arch = device.arch
-            begin_compiling(self._arch)
+            ahead.begin(compiled_code, self._arch, "f32", None)
+            ahead.begin(compiled_rates, self._arch)  # wanted last, and takes longest
             self._context = GpuContext(ordinal)
         _check_arch(device, self._ahead.result(supported_archs))
         self.bus_id = self._context.pci_bus_id
@@ -148,7 +149,6 @@ class GpuBackend(Backend):
         with timeline.span("libraries"):
             versions = self._libraries.versions(self._measured_libraries)
         gate = self._timer.gate
-        self._ahead.begin(compiled_rates, self._arch)  # wanted last, and takes longest
         return {
             **versions,
             "launch_gate": "stream wait" if gate.available else "none: launch gaps may show",
