@@ -159,14 +159,10 @@ def differ(first: Speed | None, second: Speed | None) -> bool:
     """
     if first is None or second is None:
         return False
-    allowed = sum(map(_uncertainty, (first, second)))
+    # Half the interval around each time, relative; the threshold where that is unknown.
+    widths = (speed.timing.ci95_rel for speed in (first, second))
+    allowed = sum(max(NOISE_LIMIT if width is None else width, NOISE_LIMIT / 2) for width in widths)
     return abs(first.median_us / second.median_us - 1.0) > allowed
-
-
-def _uncertainty(speed: Speed) -> float:
-    """Half width of the interval around a time, relative; the threshold where that is unknown."""
-    width = speed.timing.ci95_rel
-    return max(NOISE_LIMIT if width is None else width, NOISE_LIMIT / 2)
 
 
 def is_noisy(case: Measurement) -> bool:

@@ -152,8 +152,10 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
     from gpuprof.commands.texts import named_kernels, preprocessing_of, selected
 
     select = given.select
-    if shipped:
-        _check_own_kernels(select)
+    # What has no effect: shipped kernels include nothing, and know no macros of a user's.
+    own_options = select.include or select.define
+    if shipped and own_options and not any(".cu" in text for text in select.kernel or []):
+        raise InputError("-I and -D are for kernels of your own.", fix="Name one with -k FILE.cu.")
     scalars = {
         name.removeprefix("scalar_"): own.pop(name) for name in list(own) if name.startswith("scalar_")
     }
@@ -186,9 +188,3 @@ def _start_executors(request: "Request", options: RunOptions) -> None:
     elif options.lines and kind not in ("all", "none") and "," not in kind:
         # `auto` may find no GPU, and then these measure.
         start_ahead(1 + processes(cases, cards=1), beside=kind.isdecimal())
-
-
-def _check_own_kernels(select: SelectOptions) -> None:
-    """Refuse what has no effect: shipped kernels include nothing, and know no macros of a user's."""
-    if (select.include or select.define) and not any(".cu" in text for text in select.kernel or []):
-        raise InputError("-I and -D are for kernels of your own.", fix="Name one with -k FILE.cu.")

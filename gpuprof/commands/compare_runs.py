@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpuprof import __version__
 from gpuprof.commands.gating import read_gates, status_of_comparisons
 from gpuprof.commands.output import Outputs
-from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
+from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.options import GateOptions, Given, only_measuring
 from gpuprof.results import Run, Tool
 
@@ -53,10 +53,6 @@ def read_named(path: Path) -> Run:
     from gpuprof.reading import read_run
 
     if not path.is_dir():
-        if not path.exists():
-            raise InputError(
-                f"There is no {path}.", fix=nearest_file(path) or "Name a results.json that gpuprof wrote."
-            )
         return read_run(path)
     from gpuprof.comparison.matching import pooled
 
@@ -138,13 +134,9 @@ def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
         path = Path(name)
         if path.is_dir():
             found = [(file, False) for file in sorted(path.rglob("*.json"))]
-        elif path.exists() or not glob(name, recursive=True):
-            if not path.exists():
-                fix = nearest_file(path) or "Name a results.json that gpuprof wrote, or a folder of them."
-                raise InputError(f"There is no {name}.", fix=fix)
-            found = [(path, True)]
         else:
-            found = [(Path(file), False) for file in sorted(glob(name, recursive=True))]
+            matching = [] if path.exists() else sorted(glob(name, recursive=True))
+            found = [(Path(file), False) for file in matching] or [(path, True)]
         for file, is_named in found:
             real = file.resolve()
             if real not in seen and not file.is_dir():

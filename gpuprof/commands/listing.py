@@ -32,17 +32,17 @@ def print_ladders(operation: str | None) -> None:
 def print_ladders_as_json(operation: str | None) -> None:
     """The same for programs: a list of ladders, each with its kernels in rung order."""
     names = [operation] if operation else shipped_names()
-    hand_over(json.dumps([_ladder_record(shipped_ladder(name)) for name in names], indent=1) + "\n")
-
-
-def _ladder_record(ladder: Ladder) -> dict[str, Any]:
-    return {
-        "operation": ladder.operation.name,
-        "title": ladder.operation.title,
-        "dimensions": list(ladder.operation.dimensions),
-        "default_sizes": ladder.operation.default_sizes,
-        "kernels": [_kernel_record(kernel) for kernel in ladder.kernels],
-    }
+    records = [
+        {
+            "operation": ladder.operation.name,
+            "title": ladder.operation.title,
+            "dimensions": list(ladder.operation.dimensions),
+            "default_sizes": ladder.operation.default_sizes,
+            "kernels": [_kernel_record(kernel) for kernel in ladder.kernels],
+        }
+        for ladder in map(shipped_ladder, names)
+    ]
+    hand_over(json.dumps(records, indent=1) + "\n")
 
 
 def _kernel_record(kernel: Kernel) -> dict[str, Any]:

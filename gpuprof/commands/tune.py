@@ -43,7 +43,6 @@ from gpuprof.text import KERNEL_ENDINGS, listed
 from gpuprof.tuning.space import (
     Plan,
     Point,
-    SearchSpace,
     find_earlier,
     is_default,
     make_space,
@@ -266,7 +265,10 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     if given.tune.write:
         check_sources([*kernels.values()], sources)
     signals.postpone()
-    _tell_space(plan.space)
+    for axes in plan.space.axes:
+        if axes.kept and axes.count > 1:
+            kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
+            tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
     request = plan.request
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
     place = _ResultsPlace(output, name)
@@ -359,13 +361,6 @@ def find_ladder(
             f"{name} is a kernel of {' and of '.join(common)}.", fix=f"gpuprof tune {common[0]} -k {name}"
         )
     return ladders[common[0]], [*what, *kernels], []
-
-
-def _tell_space(space: SearchSpace) -> None:
-    for axes in space.axes:
-        if axes.kept and axes.count > 1:
-            kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
-            tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
 
 
 class _ResultsPlace:

@@ -240,22 +240,20 @@ def render_page(
             if isinstance(item, Section) and _is_block(item):
                 add(item.title, item.content)
     page = templates().get_template("document.html.j2")
+    block = ""
+    if data is not None:  # JSON that cannot end the script element it stands in, whatever its strings hold
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+        block = Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
     return page.render(
         product=product,
         title=title,
         contents=contents,
         blocks=blocks,
-        data="" if data is None else _data_block(data),
+        data=block,
         version=tool.version,
         style=assets("style.css"),
         dark=assets("dark.css"),
     )
-
-
-def _data_block(found: object) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever its strings hold."""
-    text = json.dumps(found, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _is_block(item: Content) -> bool:
