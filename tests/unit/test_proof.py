@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from compile_support import compile_source
 
+from gpuprof.backends.gpu.launch_checks import verify_again
 from gpuprof.backends.gpu.loaded_case import refuse_grids_of_its_own, used_variables
-from gpuprof.backends.gpu.proof import verify_again
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseFailure
 from gpuprof.results import Verification
