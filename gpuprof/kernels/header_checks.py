@@ -105,11 +105,13 @@ def check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None
     # Where there are several launches, each has a block of its own: nothing else knows one.
     _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, header)
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
+    own |= {"iteration"} if kernel.launches else set()
     for step in kernel.steps:
         arrays = {*operation.arrays, *kernel.workspace}
         given = members_in(step.arguments, arrays)
         numbers = numbers_in((text for text in given if text not in names), arrays)
         _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, header)
+        _refuse_unknown([step.repeat], shared, header)
 
 
 def _refuse_unknown(texts: Sequence[str], known: set[str] | None, header: Header) -> None:

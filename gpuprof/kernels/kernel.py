@@ -38,6 +38,7 @@ class LaunchStep:
     Args:
         arguments: What it takes, in order: names of the operation's, of tensor maps and of workspace arrays,
             or formulas of integers.
+        repeat: How often it is launched; neighbours that say the same are launched in turn, as in one loop.
     """
 
     entry: str
@@ -46,6 +47,7 @@ class LaunchStep:
     grid: tuple[str, str, str]
     dynamic_shared_bytes: str
     cooperative: bool = False
+    repeat: str = "1"
 
 
 @dataclass(frozen=True, slots=True)

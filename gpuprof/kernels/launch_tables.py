@@ -71,6 +71,7 @@ def _read_step(reader: TableReader) -> LaunchStep:
         grid=_read_extents(reader, "grid"),
         dynamic_shared_bytes=reader.formula("dynamic_shared_bytes", "0"),
         cooperative=reader.take("cooperative", bool, False),
+        repeat=reader.formula("repeat", "1"),
     )
     reader.finish()
     return step

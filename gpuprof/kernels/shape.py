@@ -4,7 +4,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
@@ -24,6 +24,8 @@ from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Choice
 from gpuprof.text import Extent, format_extent
 
+#: So many launches of one loop are still queued, timed and executed as one.
+MOST_IN_TURN = 1024
 #: CUDA's limit on the threads of a block, the same on every architecture that NVRTC compiles for.
 MAX_THREADS_PER_BLOCK = 1024
 
@@ -121,8 +123,8 @@ def configure(
             if not evaluate(requirement.condition, shared):
                 raise CaseSkipped(f"{requirement.because.replace('{id}', kernel.id)}.")
         launches = tuple(
-            _launch_of(step, known, kernel, problem, None if kernel.launches else block)
-            for step in kernel.steps
+            _launch_of(step, values, kernel, problem, None if kernel.launches else block)
+            for step, values in _in_turn(kernel, known)
         )
         lists = {
             name: {
@@ -163,6 +165,18 @@ def configure(
 def _block_values(block: Extent) -> dict[str, int]:
     x, y, z = block
     return {"block_x": x, "block_y": y, "block_z": z, "threads": x * y * z}
+
+
+def _in_turn(kernel: Kernel, known: Mapping[str, int]) -> Iterator[tuple[LaunchStep, Mapping[str, int]]]:
+    """The launches in order, each with what its formulas may name: the iteration of its loop too."""
+    for repeat, body in groupby(kernel.steps, lambda step: step.repeat):
+        count, steps = evaluate(repeat, known), tuple(body)
+        if not 1 <= count * len(steps) <= MOST_IN_TURN:
+            what = f"{kernel.id} would take {count * len(steps)} launches in a loop, not 1 to {MOST_IN_TURN}."
+            raise CaseSkipped(what)
+        for iteration in range(count):
+            for step in steps:
+                yield step, {"iteration": iteration, **known}
 
 
 def _launch_of(

@@ -105,7 +105,7 @@ def _with_several(
         return None
     several = all(
         min(extent, 2) <= other
-        for one, large in zip(smaller.launches, asked.launches, strict=True)
+        for one, large in zip(smaller.launches, asked.launches, strict=False)
         for other, extent in zip(one.grid, large.grid, strict=True)
     )
     return (smaller, work) if several else None

@@ -72,6 +72,13 @@ def _reduction(name: str) -> _Function:
     )
 
 
+def _small_power(base: int, exponent: int) -> int:
+    if not 0 <= exponent < 64 or abs(base) >> 64:
+        raise ExpressionError(f"{base} ** {exponent} is no power of a 64-bit number to less than 64")
+    power: int = base**exponent
+    return power
+
+
 @dataclass(frozen=True)
 class _Grammar:
     """What a formula may hold besides numbers and names; of arrays also indices, tuples and keywords.
@@ -103,6 +110,7 @@ _INTEGERS = _Grammar(
         ast.Mult: operator.mul,
         ast.FloorDiv: operator.floordiv,
         ast.Mod: operator.mod,
+        ast.Pow: _small_power,
     },
     unary={ast.USub: operator.neg, ast.Not: operator.not_},
     compare=_COMPARE,
@@ -112,7 +120,7 @@ _INTEGERS = _Grammar(
         "max": lambda first, second, /, *others: max(first, second, *others),
     },
     fractions=False,
-    takes="of whole numbers: + - * // %, comparisons, and, or, not, cdiv(a, b), min and max",
+    takes="of whole numbers: + - * // % **, comparisons, and, or, not, cdiv(a, b), min and max",
 )
 _REALS = _Grammar(
     binary={**_INTEGERS.binary, ast.Div: operator.truediv},

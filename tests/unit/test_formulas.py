@@ -64,7 +64,21 @@ def test_a_chain_of_comparisons_ends_at_the_first_that_does_not_hold():
 @pytest.mark.parametrize(
     "text",
     [
-        *("1.5", "M / 2", "1j", "'x'", "b'x'", "f'{M}'", "True", "None", "...", "M ** 2", "9 ** 9 ** 9 ** 9"),
+        *(
+            "1.5",
+            "M / 2",
+            "1j",
+            "'x'",
+            "b'x'",
+            "f'{M}'",
+            "True",
+            "None",
+            "...",
+            "M ** -1",
+            "2 ** 64",
+            "9 ** 9 ** 9 ** 9",
+            "(2 ** 63 * 2) ** 2",
+        ),
         *("1 << 70", "M >> 1", "M & 1", "M | 1", "M ^ 1", "~M", "+M", "M @ N", "M.real", "M.__class__"),
         *("(1).bit_length()", "__import__('os')", "abs(M)", "int('3')", "min(M, key=N)", "min(*M)"),
         *("lambda: 1", "(lambda: 1)()", "(M := 3)", "[M]", "(M, N)", "{M}", "{}", "[x for x in M]", "M[0]"),

@@ -277,7 +277,7 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
         ),
         (
             header(launch="dynamic_shared_bytes = 'M / 2'"),
-            "'M / 2' is not allowed in a formula of whole numbers: + - * // %, comparisons",
+            "'M / 2' is not allowed in a formula of whole numbers: + - * // % **, comparisons",
         ),
         (
             header(launch="dynamic_shared_bytes = '1.5'"),

@@ -35,6 +35,22 @@ def test_launches_in_order_with_their_workspace():
     assert kernel.launch.block == (128, 1, 1)
 
 
+def test_a_loop_of_the_host_is_said_once():
+    loop = 'block_sums"\nrepeat = "cdiv(n, 400)"'
+    kernel, operation = read(
+        'block_sums"\narguments = ["n", "x"', loop + '\narguments = ["n // 2 ** iteration", "x"'
+    )
+    launches = shape_at(1000, kernel, operation).launches
+    assert [one.arguments[0] for one in launches] == [1000, 500, 250, 4]
+    for count in ("n - 1000", "n + 25"):
+        kernel, operation = read('entry = "block_sums"', f'entry = "block_sums"\nrepeat = "{count}"')
+        with pytest.raises(CaseSkipped, match="launches in a loop, not 1 to 1024"):
+            shape_at(1000, kernel, operation)
+    kernel, operation = read('entry = "block_sums"', 'entry = "block_sums"\nrepeat = "2"')
+    launches = shape_at(1000, kernel, operation).launches
+    assert [one.arguments[0] for one in launches] == ["n", 4, "n", 4]
+
+
 def test_parameters_move_every_formula():
     kernel, operation = read()
     shape = shape_at(1000, kernel, operation, THREADS=64)
@@ -68,6 +84,7 @@ def test_parameters_move_every_formula():
         ('shape = ["cdiv(n, 2 * THREADS)"]', 'shape = ["block_x"]', "uses 'block_x'; known are"),
         ("[workspace.partial]", '[workspace.partial]\ndtype = "f12"', "dtype is 'f12', not one of real"),
         ('condition = "n', 'condition = "threads', "uses 'threads'; known are"),
+        ('entry = "block_sums"', 'entry = "block_sums"\nrepeat = "threads"', "uses 'threads'; known are"),
     ],
 )
 def test_what_launches_cannot_say(old, new, words):
