@@ -71,7 +71,7 @@ def exchanged_loads(blocks: Iterable[Iterable[Instruction]], pure: frozenset[str
     Between the two nothing stores or meets other threads. Lanes that the shuffle's mask leaves out are not
     told apart. Opcodes are pure that only compute their targets.
     """
-    found: set[int] = set()
+    found, passing = set[int](), pure | {"ld"}
     for items in blocks:
         loaded: dict[str, Instruction] = {}
         for item in items:
@@ -79,7 +79,7 @@ def exchanged_loads(blocks: Iterable[Iterable[Instruction]], pure: frozenset[str
             held = [loaded[name] for name in read if name in loaded]
             if item.opcode[0] == "shfl":
                 found |= {id(one) for one in held if (one.guard, one.negated) == (item.guard, item.negated)}
-            elif item.opcode[0] not in pure | {"ld"}:
+            elif item.opcode[0] not in passing:
                 loaded.clear()
             held = [item] if item.opcode[:2] == ("ld", "shared") else held * (item.opcode[0] == "mov")
             for name in written:
