@@ -12,7 +12,6 @@ acknowledged its stores.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from math import ceil, floor, log1p
 from random import Random
 
@@ -92,6 +91,9 @@ class _Warp:
     resumed: float = 0.0
 
 
+_NOBODY = _Warp(_Block(), 0, _NEVER, 0.0, (), Step(_PLAIN), (), 0)
+
+
 def _in_turn(number: int, share: float, phase: float = 0.0) -> bool:
     """Whether what is done in a share of all executions is done in this one."""
     return floor(number * share + phase) != floor((number - 1) * share + phase)
@@ -139,8 +141,8 @@ class StreamingMultiprocessor:
         #: The time of the first copy of these: DRAM is not asked for much before.
         self._begins = fed.after if fed else 0.0
         self._resident, self._rates = resident, rates
-        self._held: list[list[_Warp]] = [[] for _ in range(SCHEDULERS)]
-        self._last: list[_Warp | None] = [None] * SCHEDULERS
+        #: The warps of each scheduler: the one that issued last, if it may go on, then all by when they did.
+        self._held = [[_NOBODY] for _ in range(SCHEDULERS)]
         self._time = [_NEVER] * SCHEDULERS
         self._pipes = [[0.0] * _PIPES for _ in range(SCHEDULERS)]
         #: When each register bank of a scheduler has given what it was asked for.
@@ -163,7 +165,7 @@ class StreamingMultiprocessor:
         while True:
             self._issue()
             # What a path leaves out nobody begins.
-            stuck = {id(warp.block): warp.block for held in self._held for warp in held}
+            stuck = {id(warp.block): warp.block for held in self._held for warp in held[1:]}
             resumed = [self._resume(block, _ALL) for block in stuck.values()]
             if not any(resumed):
                 return self._played
@@ -188,8 +190,7 @@ class StreamingMultiprocessor:
 
     def _issue(self) -> None:
         """Issue instructions until no scheduler has a warp that will be ready."""
-        times, lasts = self._time, self._last
-        units = [*zip(self._held, self._pipes, self._banks, strict=True)]
+        times, units = self._time, [*zip(self._held, self._pipes, self._banks, strict=True)]
         while True:
             unit, now = 0, times[0]
             for other in _OTHERS:
@@ -197,9 +198,9 @@ class StreamingMultiprocessor:
                     unit, now = other, times[other]
             if now == _NEVER:
                 return
-            (held, pipes, banks), last = units[unit], lasts[unit]
+            held, pipes, banks = units[unit]
             (even, odd), soonest = banks, _NEVER
-            for warp in held if last is None else chain((last,), held):
+            for warp in held:
                 when = warp.ready
                 if when <= now:
                     step = warp.step
@@ -214,12 +215,12 @@ class StreamingMultiprocessor:
                 if when < soonest:
                     soonest = when
             else:
-                times[unit], lasts[unit] = soonest, None
+                times[unit], held[0] = soonest, _NOBODY
                 continue
-            if warp is not last:
+            if warp is not held[0]:
                 held.remove(warp)
                 held.append(warp)
-                lasts[unit] = warp
+                held[0] = warp
             times[unit] = now + 1
             pipes[step.pipe] = now + step.cycles
             if step.even:
@@ -467,8 +468,8 @@ class StreamingMultiprocessor:
         block = warp.block
         block.ended += 1
         block.end = max(block.end, now)
+        self._held[warp.unit][0] = _NOBODY
         self._held[warp.unit].remove(warp)
-        self._last[warp.unit] = None
         if block.ended < self._warps:
             for number, arrived in list(block.arrived.items()):
                 if arrived:
