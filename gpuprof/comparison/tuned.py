@@ -268,7 +268,8 @@ def tied(cases: Mapping[Key, Measurement], by: By) -> list[Key]:
 
     def is_near(key: Key) -> bool:
         if by == "time":
-            return judge(times_of(best), times_of(cases[key])).verdict != "regressed"
+            times = times_of(best), times_of(cases[key])
+            return all(each.medians_us for each in times) and judge(*times).verdict != "regressed"
         if by == "model" and best.model and (other := cases[key].model):
             return too_near(best.model, other)
         return values[key] <= values[order[0]] * (1 + _ALIKE_BOUNDS)

@@ -102,7 +102,7 @@ def _map(size: TunedSize, caption: str) -> Iterator[Table]:
     if size.several or len(moving) != 2 or 2 * len(points) < places:
         return
     down, across = sorted(moving, key=lambda name: len(along[name]), reverse=True)
-    found = {(values[down], values[across]): row for values, row in points}
+    found = {(values.get(down, 0), values.get(across, 0)): row for values, row in points}
     best = size.rows[0].value_us or 1.0
     yield Table(
         (Column(f"{down} \\ {across}"), *(Column(f"{value:,}") for value in along[across])),

@@ -45,6 +45,12 @@ def told(of: Run) -> list[str]:
     ]
 
 
+#: As a foreign file may have it: a time, and no rounds.
+ROUNDLESS = timed(A=2)
+assert ROUNDLESS.timing is not None
+ROUNDLESS = replace(
+    ROUNDLESS, timing=replace(ROUNDLESS.timing, cold=replace(ROUNDLESS.timing.cold, rounds_us=((0.0,),)))
+)
 WRONG = replace(timed(A=2, B=2), outcome="incorrect", reason="5 differ.", timing=None)
 
 
@@ -60,6 +66,7 @@ WRONG = replace(timed(A=2, B=2), outcome="incorrect", reason="5 differ.", timing
             [[("1 8x8", 100.0, True), ("1 16x8", 100.0, True), ("3 8x8", 300.0, False)]],
         ),
         ([timed(A=1, B=1), WRONG], [[("1 1", 100.0, True), ("2 2", None, False)]]),
+        ([timed(A=1), ROUNDLESS], [[("1", 100.0, True), ("2", 200.0, False)]]),
         ([timed(A=1)], []),
         ([replace(timed(A=1), chosen="x"), replace(timed(A=2), chosen="y")], []),
         ([replace(timed(A=1), is_reference=True), replace(timed(A=2), is_reference=True)], []),
@@ -96,6 +103,8 @@ def test_the_best_beside_the_headers_own_values_and_what_counts_differ_in() -> N
         "From A=3 to the best: DRAM up to 26.0 µs → 6.51 µs; L2 up to 7.65 µs → 1.91 µs.",
     ]
     assert told(of([slow, fast], A=1))[0] == "k 512: best is A=1, 100 µs: the header's own values."
+    # Of a foreign file points need not have the same parameters.
+    assert "best is A=1 B=1" in told(of([timed(A=1, B=1), timed(A=1, B=2), timed(A=2)]))[0]
     # Without a known default it is the slowest.
     assert told(of([slow, fast]))[1].startswith("From A=3 to the best: ")
     assert told(of([timed(A=1), replace(WRONG, params={"A": 2})]))[-1] == "A=2 incorrect: 5 differ."
