@@ -74,7 +74,7 @@ def tell_stopped(path: Path, when: str = "early", held: str = "what was measured
 
 def how_to_go_on(path: Path) -> str:
     """What to type when a run was stopped."""
-    return f"Continue with the same command, and --resume {name_on_command_line(path)} in the place of -o"
+    return f"Continue with the same command, without -o, and with --resume {name_on_command_line(path)}"
 
 
 def name_on_command_line(path: Path) -> str:
