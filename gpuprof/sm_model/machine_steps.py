@@ -70,6 +70,9 @@ _PRODUCT = re.compile(r"\.64x(\d+)x")
 _LANES = 32
 #: Of memory, by an instruction without traffic.
 _NOTHING, _SHUFFLED = Traffic(), Traffic(1.0)
+#: Cycles until shared memory of a cluster's blocks answers, and bytes of a pass over those of a cycle:
+#: W. Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture", 2024, of an H800.
+_REMOTE_CYCLES, _REMOTE_PASSES = 180.0, 128 / 16
 #: Of a word of every lane.
 _LANE_SECTORS = 4
 _REGISTER = re.compile(r"[-|~!]*R(\d+)(\.reuse)?")
@@ -84,6 +87,7 @@ def steps_of(
     traffic: Mapping[int, Traffic],
     constants: CardConstants,
     sources: Mapping[int, int],
+    cluster: int = 1,
 ) -> list[Step]:
     """Return what an SM plays for a block of instructions.
 
@@ -93,11 +97,15 @@ def steps_of(
         traffic: Of memory instructions, by their addresses.
         constants: Of the card.
         sources: The source line of each line of the PTX text.
+        cluster: Blocks that reach each other's shared memory, by generic addresses.
     """
     kept: dict[tuple[int, int], str] = {}
     steps = []
     for one in instructions:
         step, pipe = _step_of(one, words[one.address // _WORD_BYTES], traffic, constants)
+        if cluster > 1 and one.name in ("LD", "ST") and step.asked.missing and not step.asked.sectors:
+            step.kind, step.latency = StepKind.SHARED, _REMOTE_CYCLES
+            step.asked = replace(step.asked, passes=step.asked.passes * _REMOTE_PASSES)
         if pipe in _READING:
             step.even, step.odd = _reads(one.operands, kept)
         step.line = sources.get(one.line, 0)

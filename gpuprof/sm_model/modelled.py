@@ -179,7 +179,7 @@ def _cycles(
     # Of blocks that are all there at once, the one that does most ends last.
     paths = _paths(launch, times, 0.0 if each <= launch.resident else 0.5)
     steps = [
-        steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
+        steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources, launch.cluster)
         for block in blocks
     ]
     rates = surroundings_of(device, constants, launch)
@@ -206,7 +206,8 @@ def _cycles(
     if gone >= (1 - _LEFT_OUT) * whole:
         waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * warps * max(1.0, whole)))))
         plays = [play(min(each, waves * resident))]
-        tail = _last(plays[0]) if full and rest else 0.0
+        ends = plays[0].ends
+        tail = ends[-1] - ends[-2] if full and rest and len(ends) > 1 else 0.0
         least, cycles = 0.0, _extrapolated(plays[0], each, resident)
     else:
         plays = [play(count) for count in (resident, rest) if count]
@@ -331,10 +332,6 @@ def _spent(
                     if cycles:
                         found[step.line, name] += cycles * times[number] / passes
     return found
-
-
-def _last(played: Played) -> float:
-    return played.ends[-1] - played.ends[-2] if len(played.ends) > 1 else 0.0
 
 
 def _extrapolated(played: Played, blocks: int, resident: int) -> float:

@@ -106,7 +106,8 @@ class TrafficSites:
 
         Generic ones are counted by the memory that they turn out to access.
         """
-        family = _family(one)
+        bulk = (name for name, opcodes in _BULK.items() if one.opcode.startswith(opcodes))
+        family = next(bulk, _FAMILIES.get(one.name, ""))
         if one.name in _GENERIC and (shared := (one.line, _GENERIC[one.name])) in self.requests:
             return shared
         return (self.sources.get(one.line, 0) if family in _BULK else one.line), family
@@ -119,14 +120,6 @@ class TrafficSites:
                 if (place := self.place(one))[1]:
                     found[place] += times
         return found
-
-
-def _family(one: SassInstruction) -> str:
-    """What counts an instruction's traffic; empty for none."""
-    for family, opcodes in _BULK.items():
-        if one.opcode.startswith(opcodes):
-            return family
-    return _FAMILIES.get(one.name, "")
 
 
 def traffic_of(

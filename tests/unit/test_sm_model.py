@@ -734,7 +734,16 @@ def test_generic_accesses_are_those_of_the_memory_that_they_turn_out_to_access()
         (1, f"shared_{kind}"): {"wavefronts": 8.0 * each} for kind, each in (("load", 4), ("store", 2))
     }
     sites = TrafficSites(generic, [8], {}, requests, {}, (1, 1, 1), at_once=1)
-    assert traffic_of([sites], 0, 0, 1 << 20) == [{0: Traffic(4.0), 16: Traffic(2.0)}]
+    (traffic,) = traffic_of([sites], 0, 0, 1 << 20)
+    assert traffic == {0: Traffic(4.0), 16: Traffic(2.0)}
+    # That of a cluster's blocks answers later, 16 bytes a cycle; what L1 holds of global memory does not.
+    given = generic.blocks[0].instructions, [WORD] * 3
+    remote, held = (
+        steps_of(*given, {0: asked}, constants_of(H200), {}, 2)[0]
+        for asked in (traffic[0], Traffic(4.0, missing=0.0))
+    )
+    assert (remote.kind, remote.latency, remote.asked.passes) == (StepKind.SHARED, 180.0, 32.0)
+    assert (held.kind, held.asked.passes) == (StepKind.LOAD, 4.0)
 
 
 def test_l2_keeps_what_it_has_room_for() -> None:
