@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from gpuprof.api.comparing import Comparison, Runs
-    from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
+    from gpuprof.api.measured_run import MeasuredRun
     from gpuprof.report.document import Document
 
 #: Columns of a table in a report that no terminal shows.
@@ -190,10 +190,15 @@ def _runs_of(item: pytest.Item) -> "Iterator[MeasuredRun]":
 
 def _described(run: "MeasuredRun") -> str:
     """A run's table, and why each of its cases stands where it stands."""
+    from gpuprof.report.case_table import format_block
     from gpuprof.report.run_text import run_report
+    from gpuprof.text import one_line
 
     lines = [_printed(run_report(run.record))]
-    lines += [f"{_title(case)}: {'; '.join(case.why)}" for case in run.cases if case.ok and case.why]
+    for case in run.cases:
+        if case.ok and case.why:
+            title = one_line(f"{case.kernel} {case.size} {format_block(case.record)}")
+            lines.append(f"{title}: {'; '.join(case.why)}")
     return "\n".join(lines)
 
 
@@ -205,10 +210,3 @@ def _printed(document: "Document") -> str:
     width = shutil.get_terminal_size((_COLUMNS, 24)).columns
     print_document(document, file=text, width=width, color=False)
     return text.getvalue().rstrip()
-
-
-def _title(case: "MeasuredCase") -> str:
-    from gpuprof.report.case_table import format_block
-    from gpuprof.text import one_line
-
-    return one_line(f"{case.kernel} {case.size} {format_block(case.record)}")

@@ -29,7 +29,6 @@ from gpuprof.commands.texts import preprocessing_of, selected
 from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, ToolError
 from gpuprof.files import check_writable
-from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.kernels.shipped import shipped_names
@@ -279,7 +278,11 @@ def _requests(
     folders = _typed_within(repository, command)
     old_folders = (checkout / folders[path] if path in folders else path for path in command.include)
     old_command = replace(command, include=tuple(old_folders))
-    base_ladder = _ladder_at(there, checkout, old_command, revision)
+    try:
+        base_ladder = ladder_of(there, command=old_command)
+    except InputError as error:  # told by the names that they have in the repository
+        what, fix = (text.replace(f"{checkout}{os.sep}", "") for text in (error.what, error.fix))
+        raise InputError(f"At {revision}: {what}", fix=fix) from error
     if base_ladder.operation.name != new.operation.name:
         raise InputError(
             f"At {revision} it is the operation {base_ladder.operation.name}, here {new.operation.name}.",
@@ -307,17 +310,6 @@ def _typed_within(repository: Repository, command: Preprocessing) -> Mapping[Pat
         for path, place in resolved.items()
         if place.is_relative_to(repository.root)
     }
-
-
-def _ladder_at(paths: list[Path], checkout: Path, command: Preprocessing, revision: str) -> Ladder:
-    """The kernels at a revision; what ails them is told by the names that they have in the repository."""
-    try:
-        return ladder_of(paths, command=command)
-    except InputError as error:
-        what = error.what.replace(f"{checkout}{os.sep}", "")
-        raise InputError(
-            f"At {revision}: {what}", fix=error.fix.replace(f"{checkout}{os.sep}", "")
-        ) from error
 
 
 def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mapping[str, int], ...]:

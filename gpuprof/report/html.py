@@ -51,6 +51,9 @@ def render_html(run: Run) -> str:
         # Without a chart its absence is no error.
         packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
     script = assets(*_SCRIPTS)
+    hashes = [_hash(script), *([plotly_hash] if charts else [])]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:;"
     pieces, parts = ReportPieces(Glossary(shown)), _Parts()
     return (
         _environment()
@@ -64,7 +67,7 @@ def render_html(run: Run) -> str:
             parts_block=PARTS_BLOCK,
             content=pieces.content,
             table=pieces.table,
-            policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
+            policy=f"{policy} base-uri 'none'; form-action 'none'",
             style=assets("style.css", "charts.css"),
             dark=assets("dark.css"),
             script=script,
@@ -126,14 +129,6 @@ def _plotly() -> tuple[str, str]:
 
 def _hash(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _policy(hashes: list[str]) -> str:
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:;"
-        " base-uri 'none'; form-action 'none'"
-    )
 
 
 def _json(document: dict[str, Any]) -> str:

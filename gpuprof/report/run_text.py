@@ -250,16 +250,14 @@ def _columns(
             Column(label, True, 5),
             lambda row: (
                 _PENDING
-                if pending and label == "peak" and _is_uncounted(row.case)
+                if pending
+                and label == "peak"
+                and not (row.case.executor_counters or row.case.counters or row.case.is_reference)
                 else _cell(FIGURES[share], row, lambda pct: numbers.percent(pct, 2))
             ),
         ),
         limited,
     ]
-
-
-def _is_uncounted(case: Measurement) -> bool:
-    return not (case.executor_counters or case.counters or case.is_reference)
 
 
 def _against(ladder: SizeLadder) -> Iterator[Filled]:
