@@ -11,7 +11,7 @@ from page_reader import expanded
 from problem_support import executor, measured_file, problem_for, shipped_kernels
 
 import gpuprof
-from gpuprof.backends.sim.decoded import Programs
+from gpuprof.backends.sim.instructions import Programs
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import Definedness, load_program
 from gpuprof.kernels.catalog import load_kernels

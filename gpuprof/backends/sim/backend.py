@@ -11,7 +11,6 @@ from threading import Lock, Thread
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim.decoded import DecodedKernels
 from gpuprof.backends.sim.device_memory import (
     check_room,
     device_memory,
@@ -29,6 +28,7 @@ from gpuprof.backends.sim.executed import (
     findings_of,
     mistaken_shares,
 )
+from gpuprof.backends.sim.instructions import DecodedKernels
 from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launches, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, failure_of
 from gpuprof.backends.sim.modelling import executed_case

@@ -1,29 +1,39 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that cases execute, from their machine code and the executor's counts."""
+"""What cases execute: programs of kernels and their machine code, kept from case to case, and its counts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import ClassVar
 
+from gpuprof import timeline
+from gpuprof.backends.base import Functions
+from gpuprof.backends.compiling import compile_kernel
 from gpuprof.counters import COUNTERS, PIPES
+from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import BackendUnavailable
-from gpuprof.executor import Kept, LaunchResult, Program
+from gpuprof.executor import Definedness, Kept, LaunchResult, Program, load_program
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.disassembler import listings_of
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Executed, Weights, weigh
 from gpuprof.results import Counter
-from gpuprof.toolchain.nvrtc import CompiledKernel
+from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of
 
 #: Bytes of machine code whose listings are kept, and instructions whose links are: all of a ladder's.
 _KEPT_BYTES, _KEPT_INSTRUCTIONS = 16 << 20, 1 << 20
+#: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
+#: nothing to what is counted.
+_NEWEST_PTX = "sm_90"
+#: Characters of PTX whose programs are kept: all of a ladder. A program takes some forty times that memory.
+_KEPT_CHARACTERS = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,8 @@ class NoLink:
     merged_atomics: ClassVar[frozenset[int]] = frozenset()
 
 
+#: The link of a launch's machine code and program, once it is there.
+FindLink = Callable[[], Link | NoLink]
 #: The link of each launch of a case, and how often its blocks were executed.
 Weighed = Sequence[tuple[Link, Weights]]
 
@@ -116,6 +128,76 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
     if not code.complete:
         return NoLink("its machine code jumps to where a register says.")
     return link(code, function.ptx, *program.listing)
+
+
+class Programs:
+    """Programs, kept from one case to the next."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[Program] = Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
+
+    def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
+        """Return the program of one kernel of a PTX text; see `load_program`."""
+
+        def load() -> Program:
+            observer = Definedness() if follow_undefined else None
+            return load_program(ptx, entry, observer=observer, with_slice=with_slice)
+
+        return self._kept.of((ptx, entry, follow_undefined, with_slice), load)
+
+
+@dataclass(frozen=True)
+class DecodedKernels:
+    """What a card executes of kernels; cards may share what is kept."""
+
+    device: Device
+    kept: Programs = field(default_factory=Programs)
+    links: Links = field(default_factory=Links)
+
+    @property
+    def arch(self) -> str:
+        """Of the PTX that is executed."""
+        return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
+
+    def programs(
+        self,
+        case: ConfiguredCase,
+        compiled: Functions,
+        *,
+        follow_undefined: bool = False,
+        with_slice: bool = False,
+    ) -> dict[str, Program]:
+        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
+        executed = compiled if self._is_executed(case, compiled) else compile_kernel(case, self.arch)
+        return {
+            entry: replace(
+                self.kept.load(
+                    function.ptx,
+                    function.entry,
+                    follow_undefined=follow_undefined,
+                    with_slice=with_slice,
+                ),
+                kernel=entry,
+            )
+            for entry, function in executed.items()
+        }
+
+    def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool) -> dict[str, Program]:
+        """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""
+        if self._is_executed(case, compiled):
+            self.links.begin(compiled.values())
+        with timeline.span("decode", case.kernel.id):
+            return self.programs(case, compiled, **how)
+
+    def find_links(
+        self, case: ConfiguredCase, compiled: Functions, programs: Mapping[str, Program]
+    ) -> list[FindLink]:
+        """What finds the link of the machine code and the program of each launch."""
+        return [partial(self.links.of, compiled[one.entry], programs[one.entry]) for one in case.launches]
+
+    def _is_executed(self, case: ConfiguredCase, compiled: Functions) -> bool:
+        """Whether the compiled functions are of an architecture that the executor knows."""
+        return architecture_of(compiled[case.launches[0].entry].arch) == self.arch
 
 
 def weighed(links: Sequence[Link | NoLink], results: Sequence[LaunchResult]) -> Weighed | NoLink:

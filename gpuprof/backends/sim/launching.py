@@ -3,7 +3,7 @@
 """One launch of a case: what it is given, what the driver would refuse, and how the executor runs it."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,20 +16,16 @@ from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.device_memory import arguments_of
-from gpuprof.backends.sim.instructions import NoLink
+from gpuprof.backends.sim.instructions import FindLink
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, Sample, launch
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 from gpuprof.kernels.symbols import variable_named
-from gpuprof.machine_code.linking import Link
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
-
-#: The link of a launch's machine code and program, once it is there.
-FindLink = Callable[[], Link | NoLink]
 
 
 def bound_launches(device: Device, case: ConfiguredCase, compiled: Functions) -> list[list[BoundArgument]]:
