@@ -61,24 +61,17 @@ def _claim(name: str, says: Direction, before: Subject | None, after: Subject, a
         missing = before if old is None else after
         reason = figure.read(missing).reason or f"{missing.case.kernel} has no such figure"
         return Claim(label, says, reason=reason)
-    cases = (before.case, after.case)
-    moved = None if _is_arbitration(name, cases, old, new) else direction(old, new)
+    # What hardware adds when instructions contend for the pipe may be all that moved.
+    held = [counter for one in (before, after) if (counter := counts.held(one.case).get(name))]
+    arbitrates = name in counts.SHARED_WAVEFRONTS and any(counter.source == "ncu" for counter in held)
+    is_small = abs(new - old) <= counts.ARBITRATION * max(old, new)
+    moved = None if arbitrates and is_small else direction(old, new)
     return Claim(label, says, FigureChange(figure, old, new), moved)
 
 
 def _value(figure: Figure, subject: Subject) -> float | None:
     kind = _CONFLICTS_OF.get(figure.key)
     return counts.address_conflicts(subject.case, kind) if kind else figure.value(subject)
-
-
-def _is_arbitration(name: str, cases: tuple[Measurement, ...], old: float, new: float) -> bool:
-    """True where what hardware adds when instructions contend for the pipe may be all that moved."""
-    counted = [counter for case in cases if (counter := counts.held(case).get(name))]
-    return (
-        name in counts.SHARED_WAVEFRONTS
-        and any(counter.source == "ncu" for counter in counted)
-        and abs(new - old) <= counts.ARBITRATION * max(old, new)
-    )
 
 
 _OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped": 4}

@@ -5,6 +5,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import repeat
 from keyword import iskeyword
@@ -134,7 +135,12 @@ def with_own_header(path: Path, source: str) -> str:
     own = [name for name in function.template_names if name in values]
     two = bool(_ROWS.search(masked(source)))
     instance_of_own = re.sub(rf"\b(?:{'|'.join(own)})\b", str(_OWN), entry) if own else entry
-    uses = _uses_of_source(path, source, instance_of_own)
+    uses: list[Use | None] | None = None
+    with suppress(GpuprofError):  # it need not compile as it stands
+        options = compiler_options(target_of(_TARGET, (source,)))
+        carried = carried_files(source, path, ())
+        (made,) = compile_entries_cached(source, path.name, [instance_of_own], options, carried)
+        uses = _uses_of_ptx(made.ptx, made.entry)
     lines = [*_header(entry, own, taken, uses, (16, 16) if two else (_THREADS,))]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
     return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
@@ -160,16 +166,6 @@ def built_header(path: Path) -> str:
     limits = kernel.block_limits
     block = limits.required or (min(prod(limits.largest or (_THREADS,)), _THREADS),)
     return "\n".join((*_header(entry, (), taken, uses, block), ""))
-
-
-def _uses_of_source(path: Path, source: str, entry: str) -> list[Use | None] | None:
-    """As `_uses_of_ptx`, of CUDA C++; None where it does not compile as it stands."""
-    try:
-        options = compiler_options(target_of(_TARGET, (source,)))
-        (made,) = compile_entries_cached(source, path.name, [entry], options, carried_files(source, path, ()))
-    except GpuprofError:
-        return None
-    return _uses_of_ptx(made.ptx, made.entry)
 
 
 def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:

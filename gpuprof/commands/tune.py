@@ -205,17 +205,6 @@ def _block(block: Sequence[int]) -> str:
 _MOST_NAMED = 4
 
 
-def check_sources(kernels: Sequence[Kernel], sources: Mapping[str, Path]) -> None:
-    """Refuse to write kernels that are not the user's, before anything is measured."""
-    for kernel in kernels:
-        if kernel.id not in sources:
-            raise InputError(
-                f"{kernel.id} comes with gpuprof: --write does not change it.",
-                fix="Copy its file, and tune the copy.",
-            )
-        check_writable(sources[kernel.id], force=True)
-
-
 def write_best(
     run: Run, kernels: Mapping[str, Kernel], sources: Mapping[str, Path], operation: Operation
 ) -> list[Path]:
@@ -262,8 +251,11 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     output = given.output
     plan, sources = make_plan(given, what)
     kernels = {axes.kernel.id: axes.kernel for axes in plan.space.axes}
-    if given.tune.write:
-        check_sources([*kernels.values()], sources)
+    for name in kernels if given.tune.write else ():
+        if name not in sources:
+            what = f"{name} comes with gpuprof: --write does not change it."
+            raise InputError(what, fix="Copy its file, and tune the copy.")
+        check_writable(sources[name], force=True)
     signals.postpone()
     for axes in plan.space.axes:
         if axes.kept and axes.count > 1:
