@@ -147,7 +147,12 @@ class TableReader:
         if kind is float and is_integer(value) and abs(value) < 2**63:
             value = float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.error(key, f"must be {_KINDS[kind]}, not {value!r}")
+            told = f"must be {_KINDS[kind]}, not {value!r}"
+            if kind is list and isinstance(value, dict):
+                told = f"must be a list of tables: [[{self.name}{key}]] begins each"
+            elif kind is dict and isinstance(value, list) and value and isinstance(value[0], dict):
+                told = f"must be one table: [{self.name}{key}] begins it"
+            raise self.error(key, told)
         if isinstance(value, float) and not math.isfinite(value):
             raise self.error(key, f"must be a finite number, not {value}")
         return value

@@ -238,6 +238,7 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
         (header(extra="parameters = { 'T-ILE' = 3 }"), "parameters.T-ILE must be a name of letters"),
         (header(extra="parameters = { BM = 9223372036854775808 }"), "parameters.BM must name an integer"),
         (header(extra="require = 'M > 3'"), "require must be a list"),
+        (header(extra="[variants.small]"), "variants must be a list of tables: [[variants]] begins each"),
         (header(extra="require = ['M > 3']"), "require"),
         (header(extra="require = [3]"), "require"),
         (header(extra="require = [{ condition = 'M > 3' }]"), "the header lacks require.because"),
