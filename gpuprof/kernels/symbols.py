@@ -23,6 +23,7 @@ _PART = re.compile(
 _TYPED = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<dtype>[iu](?:8|16|32|64))")
 #: A constant without a value.
 _SET_BY_HOST = re.compile(r"\b__constant__\s+[^;={}()]*?(?P<name>\w+)\s*(?:\[[^;={}()]*\]\s*)?;")
+_FRACTION = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[+-]?\d+)?|[+-]?inf", re.IGNORECASE)
 _MOST_LISTED = 3
 _FLOATS = {4: "<f", 8: "<d"}
 
@@ -60,7 +61,7 @@ class ModuleSymbol:
     """A variable of the module that holds an array's content or address, or a number.
 
     Args:
-        dtype: Element type of a scalar of the operation; empty for an integer, as wide as the variable.
+        dtype: Element type of a scalar of the operation; empty for a number that is what the variable is.
         is_output: Whether the variable stands for an array that kernels write, and that no argument names.
     """
 
@@ -71,7 +72,9 @@ class ModuleSymbol:
     dtype: str = ""
     is_output: bool = False
 
-    def content(self, nbytes: int, read: Callable[[str], bytes], address: Callable[[str], int]) -> bytes:
+    def content(
+        self, nbytes: int, is_float: bool, read: Callable[[str], bytes], address: Callable[[str], int]
+    ) -> bytes:
         """What the host would copy to a variable of so many bytes.
 
         Raises:
@@ -81,13 +84,15 @@ class ModuleSymbol:
             content = address(self.array).to_bytes(8, "little")
         elif self.array:
             content = read(self.array)
-        elif self.dtype and ELEMENT_TYPES[self.dtype].roundoff:
+        elif is_float or (self.dtype and ELEMENT_TYPES[self.dtype].roundoff):
             as_wide = nbytes in _FLOATS
             content = (
                 struct.pack(_FLOATS[nbytes], self.number)
                 if as_wide
                 else rounded(self.number, self.dtype).tobytes()
             )
+        elif isinstance(self.number, float):
+            raise ExpressionError(f"{self.number} is no integer, and {self.name} is no float or double")
         else:
             bits = 8 * nbytes
             if not -(2 ** (bits - 1)) <= self.number < 2**bits:
@@ -165,9 +170,9 @@ def read_symbols(reader: TableReader) -> Mapping[str, str]:
     for name, value in symbols.items():
         if not all(map(is_identifier, name.split("::"))):
             raise reader.error(f"symbols.{name}", "is not the name of a variable")
-        if not isinstance(value, str | int) or isinstance(value, bool):
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise reader.error(
-                f"symbols.{name}", f"must be an array, &ARRAY, a scalar or a formula, not {value!r}"
+                f"symbols.{name}", f"must be an array, &ARRAY, a scalar, a number or a formula, not {value!r}"
             )
     return {name: str(value) for name, value in symbols.items()}
 
@@ -187,7 +192,7 @@ def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known:
                 return (
                     f"{name} is {value!r}, which is an argument too, and holds nothing before a kernel runs"
                 )
-        elif value not in known:
+        elif value not in known and _fraction(value) is None:
             try:
                 unknown = sorted(variables(value) - set(known))
             except ExpressionError as error:
@@ -230,8 +235,15 @@ def symbols_of(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> t
             number = problem.rounded(value)
             made.append(ModuleSymbol(name, number=number, dtype=problem.scalar_type(value)))
         else:
-            made.append(ModuleSymbol(name, number=evaluate(value, values)))
+            fraction = _fraction(value)
+            number = evaluate(value, values) if fraction is None else fraction
+            made.append(ModuleSymbol(name, number=number))
     return tuple(made)
+
+
+def _fraction(text: str) -> float | None:
+    """The number that a text is, if it has a point or an exponent."""
+    return float(text) if _FRACTION.fullmatch(text) else None
 
 
 def _is_argument(array: str, kernel: Kernel) -> bool:

@@ -212,6 +212,7 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
         ("addresses", ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
         ("structs", ("", ""), "ok", ""),
         ("symbols", ("", ""), "ok", ""),
+        ("symbols", ("int64_t count", "float count"), "ok", ""),
         ("symbols", ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
     ],
 )

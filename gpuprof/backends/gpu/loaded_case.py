@@ -43,6 +43,8 @@ _DECLARED = re.compile(
 )
 #: The same, and those in constant memory.
 _VARIABLES = re.compile(_DECLARED.pattern.replace(r"\.global", r"\.(?:global|const)"), re.MULTILINE)
+#: Those of a float or a double.
+_FLOATS = re.compile(r"^.*\.f(?:32|64)\s+([\w$%.]+)\s*[;=]", re.MULTILINE)
 _NAME = re.compile(r"[\w$%.]+")
 #: What the device function `restore` takes of each: where it lies, its bytes, and where its content is kept.
 _PIECE_WORDS = 3
@@ -156,25 +158,25 @@ class LoadedCase:
 
     def _found_symbols(
         self, symbols: Iterable[ModuleSymbol], ptx: str
-    ) -> Iterator[tuple[ModuleSymbol, int, int]]:
-        """Those that machine code has, each with the variable's address and bytes."""
-        names = _VARIABLES.findall(ptx)
+    ) -> Iterator[tuple[ModuleSymbol, bool, int, int]]:
+        """Those that machine code has: whether the variable is a float or double, its address and bytes."""
+        names, floats = _VARIABLES.findall(ptx), set(_FLOATS.findall(ptx))
         for symbol in symbols:
             name = variable_named(symbol.name, names)
             place = self._module.variable(name) if name else None
             if place is not None:
-                yield symbol, *place
+                yield symbol, name in floats, *place
 
     def _set_symbols(self) -> None:
         """Set variables of the module as the host would: to arrays as they are now, addresses and numbers."""
-        for symbol, address, nbytes in self._symbols:
+        for symbol, is_float, address, nbytes in self._symbols:
             try:
-                content = symbol.content(nbytes, self._arrays.content, self._arrays.address)
+                content = symbol.content(nbytes, is_float, self._arrays.content, self._arrays.address)
             except ExpressionError as error:
                 raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
             upload(address, np.frombuffer(content, np.uint8))
         if self._variables is not None:
-            self._variables.keep({address for _, address, _ in self._symbols})
+            self._variables.keep({address for *_, address, _ in self._symbols})
 
     def __enter__(self) -> "LoadedCase":
         return self
@@ -187,11 +189,11 @@ class LoadedCase:
     @property
     def delivered(self) -> frozenset[str]:
         """Arrays that it writes, and for which variables of the module stand."""
-        return frozenset(symbol.array for symbol, _, _ in self._symbols if symbol.is_output)
+        return frozenset(symbol.array for symbol, *_ in self._symbols if symbol.is_output)
 
     def deliver(self) -> None:
         """Queue that they hold what these variables do."""
-        for symbol, address, nbytes in self._symbols:
+        for symbol, _, address, nbytes in self._symbols:
             if symbol.is_output:
                 queue_copy(self._arrays.address(symbol.array), address, nbytes, self._stream)
 

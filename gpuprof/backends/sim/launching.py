@@ -108,15 +108,16 @@ def symbol_contents(program: Program, one: OneLaunch, buffers: Mapping[str, Buff
     Raises:
         CaseFailure: Something does not fit.
     """
-    sizes = {variable.name: variable.size for variable in program.interface.variables}
+    variables = {variable.name: variable for variable in program.interface.variables}
     contents = {}
     for symbol in one.symbols:
-        name = variable_named(symbol.name, sizes)
+        name = variable_named(symbol.name, variables)
         if name is None:  # nothing reads it
             continue
         try:
             contents[name] = symbol.content(
-                sizes[name],
+                variables[name].size,
+                variables[name].is_float,
                 lambda array: buffers[array].array().tobytes(),
                 lambda array: buffers[array].address,
             )

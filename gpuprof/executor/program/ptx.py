@@ -126,6 +126,7 @@ class Variable:
     data: bytes | None = None
     extern: bool = False
     references: tuple[Reference, ...] = ()
+    is_float: bool = False
 
 
 @dataclass(frozen=True)
