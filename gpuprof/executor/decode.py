@@ -18,7 +18,6 @@ from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import CallGraph, inline_calls
 from gpuprof.executor.program.contraction import contract_products
-from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import (
     BasicBlock,
     End,
@@ -428,7 +427,7 @@ class _Decoder:
                     meets.add(len(steps))
         fused: Counter[tuple[str, int]] = Counter()
         for item in block.body:
-            for family, times in () if item.guard else fused_multiply_adds(item):
+            for family, times in () if item.guard else arithmetic_steps.fused_multiply_adds(item):
                 fused[family, item.line] += times
         last = block.last
         if self.observer and last is not None and (before := self.observer.before_end(self.coder, last)):

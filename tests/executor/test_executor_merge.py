@@ -12,10 +12,10 @@ import pytest
 from cuda_sources import kernel_table
 from executor_harness import KERNELS, compile_both, compile_cuda, run_cuda
 
-from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import basic_blocks
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.parsing import parse
+from gpuprof.executor.steps.arithmetic_steps import fused_multiply_adds
 from gpuprof.machine_code.disassembler import disassemble
 
 pytestmark = pytest.mark.deep

@@ -189,7 +189,7 @@ class BulkCopies:
             arrived[place] = self._valueless[place]
             if arrived.any():
                 self._valueless -= arrived
-                self.barriers.receive_all(arrived)
+                self.barriers.receive(arrived)
         for copy in self._loads:
             if copy.land is not None and copy.column in columns:
                 copy.land()
@@ -198,7 +198,9 @@ class BulkCopies:
                     copy.flight.waiting = np.zeros((1, 1, 1), dtype=np.bool_)
                 # Where more was on its way than announced, the phase that it was started in may be over.
                 copy.phase = self.barriers.phase[:, copy.column].copy()
-                self.barriers.receive(copy.column, copy.bytes_moved)
+                arrived = np.zeros_like(self.barriers.transfer)
+                arrived[:, copy.column] = copy.bytes_moved
+                self.barriers.receive(arrived)
         self.flights.settle()
         return columns
 

@@ -36,8 +36,6 @@ class SourceReads(CopyGroups):
         self._shape = (copies.barriers.blocks, warps, WARP)
         self._begins, self._ends = begins, ends
 
-    commit = CopyGroups.close
-
     def read(self, pattern: ChunkPattern, line: int) -> Bools:
         """A read begins; return its lanes."""
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
@@ -99,8 +97,8 @@ class BulkStores:
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
-        self.reads.close(mask)
-        self._writes.close(mask)
+        self.reads.commit(mask)
+        self._writes.commit(mask)
 
     def wait(self, mask: Mask, newest: int, *, reads_only: bool = False) -> None:
         """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""

@@ -245,7 +245,7 @@ class CopyGroups:
         flight.group = self.open
         self._flying.append(flight)
 
-    def close(self, mask: Mask) -> None:
+    def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
         self.open = self.open + (1 if mask.whole else mask.lanes)
 
@@ -286,18 +286,17 @@ class CopyGroups:
 _REMEMBERED_PARTS = 1 << 12
 
 
-class AsyncCopies:
-    """The copies in flight of one batch."""
+class AsyncCopies(CopyGroups):
+    """The `cp.async` in flight of one batch."""
 
     def __init__(self, shared: SharedMemory, flights: GlobalFlights, events: Events) -> None:
+        super().__init__(flights.settle)
         self.shared = shared
         self.flights = flights
         self._events = events
-        self._groups = CopyGroups(flights.settle)
-        self.commit, self.wait, self.landing = self._groups.close, self._groups.wait, self._groups.landing
         self._landed: Kept[SharedPattern] = Kept(_REMEMBERED_PARTS)
 
-    def start(self, pattern: SharedPattern, values: Lanes, line: int, source: LanePlaces) -> None:
+    def copy(self, pattern: SharedPattern, values: Lanes, line: int, source: LanePlaces) -> None:
         """Put the copy of `values`, as read from its source, to the pattern's offsets in flight."""
 
         def land(lanes: Bools) -> None:
@@ -306,8 +305,7 @@ class AsyncCopies:
             self.shared.store(part, values)
 
         self._events.touch(Access.COPY, pattern, line, values, manner=Manner.WRITE)
-        flight = Flight(line, pattern.mask.lanes, source, land)
-        self._groups.start(self.flights.add(flight))
+        self.start(self.flights.add(Flight(line, pattern.mask.lanes, source, land)))
 
     def _part(self, pattern: SharedPattern, lanes: Bools) -> SharedPattern:
         """Return `pattern` for some of its lanes: the same object for the same lanes, so verdicts hold."""

@@ -152,25 +152,12 @@ class Mbarriers:
         self.pending += self.summed(columns, mask, np.ones((1, 1, 1), dtype=np.int64))
         self.version += 1
 
-    def complete(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
-        """Count bytes as arrived, though no copy brought them."""
-        arrived = self.summed(columns, mask, transfer_bytes)
-        self.transfer -= arrived
-        self._end_phases(arrived > 0)
-
     def announce(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Let the current phase wait for more bytes."""
         self.transfer += self.summed(columns, mask, transfer_bytes)
         self.version += 1
 
-    def receive(self, column: int, transfer_bytes: NDArray[np.int64]) -> None:
-        """Bytes have arrived: how many in each block, shape (blocks or 1,)."""
-        self.transfer[:, column] -= transfer_bytes
-        touched = np.zeros(self.phase.shape, dtype=np.bool_)
-        touched[:, column] = transfer_bytes > 0
-        self._end_phases(touched)
-
-    def receive_all(self, transfer_bytes: Table) -> None:
+    def receive(self, transfer_bytes: Table) -> None:
         """Bytes have arrived: how many of each block, for each of its barriers."""
         self.transfer -= transfer_bytes
         self._end_phases(transfer_bytes > 0)

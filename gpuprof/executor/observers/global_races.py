@@ -49,8 +49,7 @@ from gpuprof.executor.memory.moments import (
 from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
-from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, of_others
-from gpuprof.executor.observers.lane_stores import LaneStores
+from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, LaneStores, of_others
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
 #: A plain load beside an atomic operation, and what may be said for it.

@@ -11,13 +11,24 @@ from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, computing
 
 #: Where signedness makes no difference, registers are read as they are kept: signed.
 _SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
+#: From an opcode without its optional modifiers to (family, count) of what it becomes; as nvdisasm shows it
+#: for sm_75 to sm_90.
+_SEQUENCES: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
+    ("fma", "f32"): (("ffma", 1),),
+    ("fma", "f64"): (("dfma", 1),),
+    ("div", "rn", "f32"): (("ffma", 5),),
+    ("rcp", "rn", "f32"): (("ffma", 2),),
+    ("sqrt", "rn", "f32"): (("ffma", 2),),
+    ("div", "rn", "f64"): (("dfma", 7), ("ffma", 1)),
+    ("rcp", "rn", "f64"): (("dfma", 5),),
+    ("sqrt", "rn", "f64"): (("dfma", 5),),
+}
 
 
 def arithmetic(coder: Coder, item: Instruction) -> Step:
@@ -97,6 +108,18 @@ def _counted(coder: Coder, item: Instruction, step: Step) -> Step:
         step(batch)
 
     return counted
+
+
+def fused_multiply_adds(item: Instruction) -> tuple[tuple[str, int], ...]:
+    """Return how many of each family, "ffma" and "dfma", a lane executes; empty for other instructions.
+
+    PTX shows a division as one instruction; the hardware has none, and runs a sequence in which fused
+    multiply-adds refine an approximate reciprocal. The counts are those of the sequence's common path.
+    """
+    name, kind = item.opcode[0], item.opcode[-1]
+    if name in ("fma", "fms", "fnma", "fnms", "mad"):
+        return _SEQUENCES.get(("fma", kind), ())
+    return _SEQUENCES.get((name, "rn", kind), ()) if "rn" in item.opcode else ()
 
 
 def move(coder: Coder, item: Instruction) -> Step:

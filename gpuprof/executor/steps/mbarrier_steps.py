@@ -152,7 +152,7 @@ def _complete(coder: Coder, item: Instruction) -> Step:
         columns = place.use(batch, mask)
         count = amount(batch)
         _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
-        batch.mbarriers.complete(columns, mask, count)
+        batch.mbarriers.receive(batch.mbarriers.summed(columns, mask, count))
 
     return where_active(coder, item, run)
 

@@ -239,7 +239,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
         lanes = np.broadcast_to(reading.lanes, (batch.blocks, batch.warps, WARP))
         read = LanePlaces(start.astype(np.int64) + source.offset, given.astype(np.int64), lanes)
-        batch.copies.start(pattern, values, item.line, read)
+        batch.copies.copy(pattern, values, item.line, read)
 
     return where_active(coder, item, step)
 

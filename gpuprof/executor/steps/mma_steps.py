@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product, SparseProduct
+from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product, compute_sparse, sparse_product
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
@@ -74,17 +74,16 @@ def _multiply_sparse(coder: Coder, item: Instruction) -> Step:
     selector = item.operands[5] if len(item.operands) == 6 else None
     if len(words) != 7 or words[3] != words[6] or not isinstance(selector, Imm):
         raise UnsupportedInstruction(item.name, item.line)
-    product = SparseProduct.of(words[0], words[4], words[5], words[3], saturates="satfinite" in item.opcode)
+    product = sparse_product(words[0], words[4], words[5], words[3], saturates="satfinite" in item.opcode)
     if product is None:
         raise UnsupportedInstruction(item.name, item.line)
-    dense = product.dense
-    site = coder.site(f"sparse_{dense.source}", item, requests=f"{_PIPES[dense.source]}_instructions")
-    compute = partial(product.compute, selector=selector.bits)
+    site = coder.site(f"sparse_{product.source}", item, requests=f"{_PIPES[product.source]}_instructions")
+    compute = partial(compute_sparse, product, selector=selector.bits)
 
     def count(batch: Batch, mask: Mask) -> None:
         batch.tally.add(site, "requests", mask.warp_count)
 
-    return by_registers(coder, item, dense, compute, count, item.operands[4:5])
+    return by_registers(coder, item, product, compute, count, item.operands[4:5])
 
 
 def product_of(item: Instruction) -> Product:

@@ -43,55 +43,36 @@ _ROW_BYTES = np.array([16, 128, 64, 32])
 _PERMUTED = np.array([0, 7, 3, 1])
 
 
-@dataclass(frozen=True)
-class Descriptors:
-    """What 64-bit descriptors of operands in shared memory say, each an array of one shape.
+def _element_bytes(
+    bits: NDArray[np.int64], rows: int, depth: int, item_bytes: int, *, transposed: bool
+) -> NDArray[np.int64]:
+    """Return the byte at which each element begins: shape (…, rows, depth), after that of the descriptors.
 
     An operand is made of cores of 8 rows by 16 bytes. Rows go along M or N where the matrix is stored along
-    K, the usual way, and along K where it is transposed. In a swizzled layout (1, 2 and 3: rows of 128, 64
-    and 32 bytes) a row holds several cores side by side, whose places the row's number permutes as tensor
-    copies do. `leading` bytes lie from one core, or row of cores, to the next along the dimension that is
-    stored contiguously, `stride` along the other; `offset` is the row of the pattern where the matrix begins.
+    K, the usual way, and along K where it is transposed: there elements along M or N are neighbours. In a
+    swizzled layout (1, 2 and 3: rows of 128, 64 and 32 bytes) a row holds several cores side by side, whose
+    places the row's number permutes as tensor copies do. `leading` bytes lie from one core, or row of cores,
+    to the next along the dimension that is stored contiguously, `stride` along the other.
     """
-
-    start: NDArray[np.int64]
-    leading: NDArray[np.int64]
-    stride: NDArray[np.int64]
-    layout: NDArray[np.int64]
-    offset: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, bits: NDArray[np.int64]) -> "Descriptors":
-        """Take descriptors apart."""
-        start, leading, stride = ((bits >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
-        return cls(start, leading, stride, bits >> 62 & 3, bits >> 49 & 7)
-
-    def addresses(self, rows: int, depth: int, item_bytes: int, *, transposed: bool) -> NDArray[np.int64]:
-        """Return the byte at which each element begins: shape (…, rows, depth), after the descriptors' own.
-
-        `transposed` says that elements along M or N are neighbours, and not those along K.
-        """
-        row_bytes = _ROW_BYTES[self.layout]
-        start, leading, stride, pitch = (
-            part[..., None, None] for part in (self.start, self.leading, self.stride, row_bytes)
-        )
-        plain = (self.layout == 0)[..., None, None]
-        row, k = np.arange(rows)[:, None], np.arange(depth)[None]
-        if transposed:
-            along, byte = k, row * item_bytes
-            core = byte // _CORE_BYTES
-            cores = pitch // _CORE_BYTES
-            # Cores of one row lie side by side; the next ones along the rows are `leading` apart.
-            beside = core % cores * _CORE_BYTES + core // cores * leading
-            far = np.where(plain, core * stride + along // _CORE_ROWS * leading, 0)
-            place = np.where(plain, far, beside + along // _CORE_ROWS * stride)
-        else:
-            along, byte = row, k * item_bytes
-            core = byte // _CORE_BYTES
-            place = core * np.where(plain, leading, _CORE_BYTES) + along // _CORE_ROWS * stride
-        address = start + place + along % _CORE_ROWS * pitch + byte % _CORE_BYTES
-        permuted = _PERMUTED[self.layout][..., None, None]
-        return np.asarray(address ^ (address >> 7 & permuted) << 4)
+    bits = bits[..., None, None]
+    start, leading, stride = ((bits >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
+    layout = bits >> 62 & 3
+    pitch, plain = _ROW_BYTES[layout], layout == 0
+    row, k = np.arange(rows)[:, None], np.arange(depth)[None]
+    if transposed:
+        along, byte = k, row * item_bytes
+        core = byte // _CORE_BYTES
+        cores = pitch // _CORE_BYTES
+        # Cores of one row lie side by side; the next ones along the rows are `leading` apart.
+        beside = core % cores * _CORE_BYTES + core // cores * leading
+        far = np.where(plain, core * stride + along // _CORE_ROWS * leading, 0)
+        place = np.where(plain, far, beside + along // _CORE_ROWS * stride)
+    else:
+        along, byte = row, k * item_bytes
+        core = byte // _CORE_BYTES
+        place = core * np.where(plain, leading, _CORE_BYTES) + along // _CORE_ROWS * stride
+    address = start + place + along % _CORE_ROWS * pitch + byte % _CORE_BYTES
+    return np.asarray(address ^ (address >> 7 & _PERMUTED[layout]) << 4)
 
 
 def decode(coder: Coder, item: Instruction) -> Step | None:
@@ -268,15 +249,16 @@ class _Operand:
         """Return the first byte of each element: shape (blocks or 1, warps, rows, k)."""
         bits = uniform_blocks(np.asarray(descriptor))
         bits = np.broadcast_to(bits, (len(bits), batch.warps, WARP))[..., 0]
-        found = Descriptors.of(bits)
         used = np.asarray(mask.lanes.any(axis=2))
-        if ((found.offset != 0) & used).any():
+        if ((bits >> 49 & 7 != 0) & used).any():  # the row of the pattern where the matrix begins
             raise UnsupportedInstruction(f"{self._item.name} with a base offset", self._item.line)
         rows = self._rows
         if self._number == 0:  # a warp has the rows of its number in the group
             rows *= _WARPGROUP
         transposed = self._form.transposed[self._number]
-        address = found.addresses(rows, self._form.product.depth, self._dtype.itemsize, transposed=transposed)
+        address = _element_bytes(
+            bits, rows, self._form.product.depth, self._dtype.itemsize, transposed=transposed
+        )
         if self._number == 0:
             first = np.arange(batch.warps) % _WARPGROUP * _ROWS
             chosen = (first[:, None] + np.arange(_ROWS))[None, :, :, None]
