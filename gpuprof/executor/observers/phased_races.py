@@ -293,14 +293,10 @@ class PhasedInterval(Interval):
             return
         for serial in np.unique(landed[landed != 0]):
             lanes = np.broadcast_to(self._seeing(int(serial)), (len(self.written), touch.warps, WARP))
-            allowed = np.asarray(lanes.all(axis=2, keepdims=True)) if touch.merged else lanes
-            wrong = (landed == serial) & ~allowed[touch.block, touch.warp, touch.lane][:, None]
+            wrong = (landed == serial) & ~lanes[touch.block, touch.warp, touch.lane][:, None]
             if hit := first_hit(wrong):
-                # Of a row that stands for several threads, one that did not wait.
-                blind = ~lanes[touch.block[hit[0]], touch.warp[hit[0]]]
-                lane = int(blind.argmax()) if touch.merged else None
                 text = f"{verb} {{0}}, {_UNSEEN}{self._observers[int(serial)][2]}"
-                self.found(FaultKind.ASYNC_COPY, touch, hit, text, lane)
+                self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
     # The memory of blocks of a cluster, and whether it is still there.
 

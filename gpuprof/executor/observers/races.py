@@ -227,7 +227,7 @@ class Interval:
         stamps, settled, own, which = self._asked(numbers, touch)
         stamps = np.where(settled, 0, stamps)
         lanes = lane_of(stamps[own])[which]
-        apart = (lanes != 0) & ((lanes != touch.lanes[:, None]) | touch.merged)
+        apart = (lanes != 0) & (lanes != touch.lanes[:, None])
         apart &= (lanes != EXCHANGED) & ~self._met_by(touch, stamps[own][which])
         hit = apart | ((stamps != 0).sum(axis=1)[which] > (lanes != 0))
         if only is not None:
@@ -250,11 +250,7 @@ class Interval:
         """
         if (lanes := self._clocks.lanes) is None:
             return np.zeros((1, 1), dtype=np.bool_)
-        told = lanes[touch.block if len(lanes) > 1 else 0, touch.warp]
-        if touch.merged:
-            told = np.where(np.eye(WARP, dtype=np.bool_), np.iinfo(np.int64).max, told).min(axis=1)
-        else:
-            told = told[np.arange(len(told)), touch.lane]
+        told = lanes[touch.block if len(lanes) > 1 else 0, touch.warp, touch.lane]
         which = lane_of(stamps)
         since = np.take_along_axis(told, (which - 1) % WARP, axis=1)
         since = np.where(which == SEVERAL, told.max(axis=1, keepdims=True), since)
@@ -361,10 +357,7 @@ class Interval:
         others = np.flatnonzero(stamps)
         warp = int(others[stamps[others].argmax()])
         lane, line = int(lane_of(stamps[warp])), line_of(int(stamps[warp]))
-        # Of the threads that a row stands for, another one is named than it met.
         position, address = self._position(touch, hit)
-        if touch.merged and len(others) == 1 and (warp, lane) == (position[1], 1):
-            position = (*position[:2], 1)
         if changed is not None and len(changed) > 1:
             # Blocks of a kind do the same, but not with the same values: name one whose values differ.
             lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))[:, position[1], position[2]]
@@ -382,16 +375,16 @@ class Interval:
         said = f"{text.format(where, who)} since the last barrier"
         self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
 
-    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, lane: int | None = None) -> None:
-        """Report what is wrong at a hit, perhaps of a certain lane; `text` says it, with {0} for the byte."""
-        position, address = self._position(touch, hit, lane)
+    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str) -> None:
+        """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
+        position, address = self._position(touch, hit)
         where, byte = self.layout.byte(address)
         place = SharedByte(byte, self.layout.rank(address))
         if kind is FaultKind.SHARED_RACE:  # threads of one instruction
             place = replace(place, met_line=touch.entry.line, did="written")
         self.report(kind, text.format(where), touch.entry.line, position, place)
 
-    def _position(self, touch: Touch, hit: Hit, lane: int | None = None) -> tuple[tuple[int, int, int], int]:
+    def _position(self, touch: Touch, hit: Hit) -> tuple[tuple[int, int, int], int]:
         """Return (block, warp, lane) and byte address of a hit: of blocks that did the same, the first."""
-        (row, warp, lane), address = touch.position(hit, lane)
+        (row, warp, lane), address = touch.position(hit)
         return (int(self.first[row]), warp, lane), address

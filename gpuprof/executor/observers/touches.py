@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools
-from gpuprof.executor.memory.accesses import Access, Entry, Signal
+from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.memory.accesses import Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 from gpuprof.executor.memory.warp_rows import grouped
 
@@ -78,8 +78,7 @@ class StampSets:
 class Touch:
     """One log entry spread over threads (rows) and the granules that each touches (columns).
 
-    A read at one address by all lanes of a warp needs one row, not one for each thread: rows are `merged`.
-    `lanes` are those of the rows, from 1, or `SEVERAL`.
+    `lanes` are those of the rows, from 1.
     """
 
     def __init__(self, entry: Entry, granule: int, blocks: int) -> None:
@@ -88,25 +87,19 @@ class Touch:
         pattern = entry.pattern.copy if isinstance(entry.pattern, Signal) else entry.pattern
         assert pattern is not None
         self.warps = pattern.mask.warps
-        self.merged = False
         if isinstance(pattern, ChunkPattern):
             self._place_chunks(pattern, blocks)
         else:
-            self._place_lanes(pattern, blocks, merge=entry.access in (Access.READ, Access.EXCHANGED))
+            self._place_lanes(pattern, blocks)
         self.granules = self.start[:, None] // granule + np.arange(pattern.size // granule)
         self.rows = self.block[:, None]
-        self.lanes = np.full_like(self.lane, SEVERAL) if self.merged else self.lane + 1
+        self.lanes = self.lane + 1
         self._flat: NDArray[np.intp] | None = None
 
-    def _place_lanes(self, pattern: SharedPattern, blocks: int, *, merge: bool) -> None:
-        shape: tuple[int, ...] = (blocks, self.warps, 32)
-        lanes = pattern.mask.lanes
-        if merge and pattern.mask.whole and pattern.address.shape[2] == 1:
-            self.merged = True
-            shape = (blocks, self.warps, 1)
-            lanes = np.ones((1, 1, 1), dtype=np.bool_)  # the mask may be written out
+    def _place_lanes(self, pattern: SharedPattern, blocks: int) -> None:
+        shape = (blocks, self.warps, WARP)
         address = np.broadcast_to(pattern.address, shape)
-        self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(lanes, shape))
+        self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(pattern.mask.lanes, shape))
         self.start = address[self.block, self.warp, self.lane]
 
     def _place_chunks(self, pattern: ChunkPattern, blocks: int) -> None:
@@ -136,11 +129,10 @@ class Touch:
         again[first] = False
         return first_hit(again.reshape(rows, columns))
 
-    def position(self, hit: Hit, lane: int | None = None) -> tuple[tuple[int, int, int], int]:
-        """Return ((block, warp, lane), byte address) of a hit; of the threads of a row one may be chosen."""
+    def position(self, hit: Hit) -> tuple[tuple[int, int, int], int]:
+        """Return ((block, warp, lane), byte address) of a hit."""
         row, column = hit
-        block, warp = int(self.block[row]), int(self.warp[row])
-        lane = int(self.lane[row]) if lane is None else lane
+        block, warp, lane = (int(part[row]) for part in (self.block, self.warp, self.lane))
         return (block, warp, lane), int(self.start[row]) + column * self.granule
 
     def put(self, where: NDArray[T], value: int) -> None:
