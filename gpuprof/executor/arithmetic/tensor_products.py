@@ -27,7 +27,6 @@ from gpuprof.executor.arithmetic.fragments import (
 )
 from gpuprof.executor.arithmetic.tensor_sums import (
     bit_sum,
-    by_warps,
     double_sum,
     eight_bit_sum,
     float_sum,
@@ -130,8 +129,7 @@ class Product:
         """Return the registers of D, from those of A and B (`factor_register`) and of C (`sum_register`)."""
         shape = leading([*a, *b, *c])
         accumulator = ARITHMETIC[self.accumulator]
-        total = by_warps(
-            self._sum(),
+        total = self.sums(
             matrix_a(a, _ELEMENTS[self.a], self.rows, shape),
             matrix_b(b, _ELEMENTS[self.b], shape),
             matrix_c(c, accumulator, self.rows, shape),
@@ -147,7 +145,7 @@ class Product:
 
     def sums(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
         """Return A B + C of one instruction: A (k, m, warps), B (k, n, warps), C (m, n, warps)."""
-        return by_warps(self._sum(), a, b, c)
+        return np.asarray(self._sum()(a, b, c))
 
     def spread(self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]) -> list[Lanes]:
         """Return all ones where an element of D depends on any bit that is one in these, else zeros."""

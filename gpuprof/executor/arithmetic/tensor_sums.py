@@ -14,7 +14,7 @@ and held against the card's answers, which tests/executor/hardware has.
 f64 is a chain of fused multiply-adds in the order of k. Integers are exact and wrap, or saturate.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -29,20 +29,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 _KEPT_BITS, _F32_BITS = 25, 23
 #: Both, of 8-bit floats that are not unpacked.
 _EIGHT_BIT_FRACTION = 13
-#: Warps computed at once: what they need fits the CPU's cache.
-_AT_ONCE = 128
 _F16_LOWEST = -14
-
-
-def by_warps(compute: Callable[..., Lanes], a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """Return `compute(a, b, c)`, some warps at a time."""
-    warps = c.shape[-1]
-    if warps <= _AT_ONCE:
-        return compute(a, b, c)
-    parts = [
-        compute(*(x[..., start : start + _AT_ONCE] for x in (a, b, c))) for start in range(0, warps, _AT_ONCE)
-    ]
-    return np.concatenate(parts, axis=-1)
 
 
 def float_sum(

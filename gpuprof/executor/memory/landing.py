@@ -24,7 +24,7 @@ copied in rows, padded rows, and with many lanes at one source; from scattered s
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,8 +42,8 @@ _TAKES, _READS, _WHOLE = 1, 2, 4
 
 #: Warps of which it is remembered what they cost.
 _REMEMBERED_WARPS = 1 << 14
-#: From source, target and what each lane does, after one another, to two costs.
-_Cost = Callable[[bytes], tuple[int, int]]
+#: From the size of a piece, and source, target and what each lane does, to two costs.
+_Cost = Callable[[int, list[int], list[int], list[int]], tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Pieces:
     reading: Bools
     whole: Bools
 
-    def costs(self, cost: _Cost) -> tuple[Counts, Counts]:
+    def costs(self, cost: _Cost, size: int = COPY_BYTES) -> tuple[Counts, Counts]:
         """Sum two costs of each warp over the warps of each block: shape (blocks or 1,)."""
         parts = (self.source, self.target, self.mask.lanes, self.reading, self.whole)
         shape = (*np.broadcast_shapes(*(part.shape[:2] for part in parts)), WARP)
@@ -71,7 +71,7 @@ class Pieces:
         origin, place = from_multiple(origin, existing, LINE_BYTES), from_multiple(place, taking, LINE_BYTES)
         rows = np.concatenate([origin, place, what], axis=1)
         which, distinct = grouped(rows)
-        costs = np.array([cost(row.tobytes()) for row in rows[distinct]])[which]
+        costs = np.array([_remembered(cost, size, row.tobytes()) for row in rows[distinct]])[which]
         first, second = (self.mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
         return first, second
 
@@ -83,7 +83,7 @@ def landing_cost(pieces: Pieces) -> tuple[Counts, Counts]:
 
 def cached_copy_cost(pieces: Pieces, size: int) -> tuple[Counts, Counts]:
     """Count the wavefronts of a copy through the L1 cache, and those that conflicts cost, in each block."""
-    return pieces.costs(partial(_cached, size))
+    return pieces.costs(_served, size)
 
 
 def zeros_conflicts(pieces: Pieces) -> Counts:
@@ -91,18 +91,17 @@ def zeros_conflicts(pieces: Pieces) -> Counts:
 
     Only zeros have any: data lands as it comes.
     """
-    return pieces.costs(_served_zeros)[0]
-
-
-def _parts(lanes: bytes) -> tuple[list[int], list[int], list[int]]:
-    source, target, what = np.frombuffer(lanes, dtype=np.int64).reshape(3, WARP).tolist()
-    return source, target, what
+    return pieces.costs(_served_zeros)[1]
 
 
 @lru_cache(maxsize=_REMEMBERED_WARPS)
-def _landing(lanes: bytes) -> tuple[int, int]:
+def _remembered(cost: _Cost, size: int, lanes: bytes) -> tuple[int, int]:
+    source, target, what = np.frombuffer(lanes, dtype=np.int64).reshape(3, WARP).tolist()
+    return cost(size, source, target, what)
+
+
+def _landing(size: int, source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
     """Return the sectors and wavefronts of a copy past the L1 cache."""
-    source, target, what = _parts(lanes)
     halves: dict[tuple[int, int, bool], set[int]] = {}
     for origin, place, does in zip(source, target, what, strict=True):
         if does & _READS:
@@ -120,7 +119,7 @@ def _landing(lanes: bytes) -> tuple[int, int]:
         together.setdefault((times[sector, *way], *way), set()).add((sector, place % _SECTORS_OF_LINE))
     wavefronts = sum(map(_passes, together.values()))
     zeros = any(does and not does & _WHOLE for does in what)
-    return len(halves), wavefronts + (_served(COPY_BYTES, source, target, what)[0] if zeros else 0)
+    return len(halves), wavefronts + (_served(size, source, target, what)[0] if zeros else 0)
 
 
 def _passes(sectors: set[tuple[int, int]]) -> int:
@@ -136,17 +135,8 @@ def _passes(sectors: set[tuple[int, int]]) -> int:
     return passes
 
 
-@lru_cache(maxsize=_REMEMBERED_WARPS)
-def _cached(size: int, lanes: bytes) -> tuple[int, int]:
-    return _served(size, *_parts(lanes))
-
-
-@lru_cache(maxsize=_REMEMBERED_WARPS)
-def _served_zeros(lanes: bytes) -> tuple[int, int]:
-    source, target, what = _parts(lanes)
-    zeros = [_TAKES if does and not does & _WHOLE else 0 for does in what]
-    wavefronts, conflicts = _served(COPY_BYTES, source, target, zeros)
-    return conflicts, wavefronts
+def _served_zeros(size: int, source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
+    return _served(size, source, target, [_TAKES if does and not does & _WHOLE else 0 for does in what])
 
 
 def _served(size: int, source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
