@@ -52,11 +52,6 @@ class Timeline:
         self.lines = [0]
         self._present: dict[int, int] = {}
 
-    @property
-    def now(self) -> int:
-        """The moment that comes next: all accesses so far were earlier."""
-        return len(self.lines)
-
     def moment(self, line: int) -> int:
         """Return the moment of an access: the same for all that a line makes until threads synchronise."""
         if line not in self._present:

@@ -87,10 +87,6 @@ class SharedPattern:
     @cached_property
     def _cost(self) -> tuple[Counts, Counts]:
         mask = self.mask
-        if self.address.shape[2] == 1 and mask.whole:  # a broadcast in every warp
-            lanes = np.zeros((1, 32), dtype=np.int64)
-            total, ideal = wavefronts(lanes, np.ones((1, 32), dtype=np.bool_), self.size, load=self.load)
-            return mask.warp_count * total[0], mask.warp_count * (total[0] - ideal[0])
         leading = np.broadcast_shapes(self.address.shape[:2], mask.lanes.shape[:2])
         shape = (*leading, 32)
         address = np.broadcast_to(self.address, shape).reshape(-1, 32)

@@ -74,23 +74,16 @@ class ThreadOrder(Listener):
         warp, lane = divmod(thread - self.first * self.block_threads, WARP)
         return *divmod(warp, self.warps), lane
 
-    @property
-    def _untouched(self) -> bool:
-        """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
-        return self.timeline.now == 1 and self.knowledge is None
-
     def barrier(self, blocks: Bools | None = None) -> None:
         """As a listener: of blocks of clusters a signal tells."""
-        if not self._untouched and not self.layout.several:
+        if not self.layout.several:
             self.clocks.meet(None if blocks is None else blocks[:, None], self.timeline.advance())
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        if not self._untouched and access in ORDERING:
+        if access in ORDERING:
             self.clocks.hear(access, signal, self.timeline.advance())
 
     def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        if self._untouched:
-            return
         now = self.timeline.advance()
         self.clocks.sync(whole, now)
         if (alone := mask.active_warps[..., 0] & ~whole).any():

@@ -51,7 +51,6 @@ class PhasedInterval(Interval):
     they do by fences and flags, only what is touched when its block has ended is wrong.
     """
 
-    HEARS_SIGNALS = True
     #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
     #: many products of matrices; the source line of the last of these that began; and one more than that of
     #: the last ordinary write that no fence has followed, negative where `cp.async` wrote.

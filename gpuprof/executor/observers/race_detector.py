@@ -90,8 +90,7 @@ class RaceDetector(Listener):
         self.record(access, pattern, line, changed)
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        if self._interval.HEARS_SIGNALS:
-            self.record(access, signal, line)
+        self.record(access, signal, line)
 
     def ended(self, live: Bools) -> None:
         """As a listener: of blocks of clusters."""
@@ -111,7 +110,7 @@ class RaceDetector(Listener):
     def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
         if whole.any():
             self.record(Access.SYNCWARP, self._signals.of(whole[..., None], (0, 0)), 0)
-        if self._interval.HEARS_SIGNALS and (rest := np.asarray(mask.lanes & ~whole[..., None])).any():
+        if (rest := np.asarray(mask.lanes & ~whole[..., None])).any():
             rest, meets = np.broadcast_arrays(rest, meets)
             for group in np.unique(meets[rest]):
                 self.record(Access.SYNCLANES, self._signals.of(rest & (meets == group), (0, 0)), 0)

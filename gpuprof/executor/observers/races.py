@@ -55,8 +55,6 @@ class Interval:
     one row. `kinds` has that of each block, `first` the first block of each.
     """
 
-    #: Whether mbarriers, and barriers of clusters or of some warps, order anything in it.
-    HEARS_SIGNALS: ClassVar[bool] = False
     #: What outlives a barrier: was a granule ever written, and one more than the source line of the copy that
     #: is in flight to it, of whatever kind; 0 where none is.
     LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.int32}

@@ -398,7 +398,7 @@ class _SurfaceAccess:
         if layout.cube or len(given) < layout.axes + layout.layered:
             raise UnsupportedInstruction(item.name, item.line)
         self._reads = [coder.reader(part, _S32, item) for part in given[: layout.axes + layout.layered]]
-        self._layered, self._axes = layout.layered, layout.axes
+        self._layered = layout.layered
 
     def places(
         self, batch: Batch, mask: Mask, verb: str
