@@ -33,12 +33,11 @@ from gpuprof.executor.program.loops import (
     only_waiting,
     waiting_loops,
 )
-from gpuprof.executor.program.means import STRONG, OrderingMeans, means_of
+from gpuprof.executor.program.means import STRONG, OrderingMeans, in_lone_blocks, means_of
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.origins import Use, uses_of
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
-from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
 from gpuprof.executor.program.slicing import (
     Accesses,

@@ -22,8 +22,7 @@ from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.observers.open_meetings import OpenMeetings
-from gpuprof.executor.observers.stale_reads import StaleReads
-from gpuprof.executor.observers.store_trace import StoredBytes, ValuelessElements
+from gpuprof.executor.observers.store_trace import StaleReads, StoredBytes, ValuelessElements
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Geometry

@@ -30,7 +30,7 @@ from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.phased_races import PhasedInterval
 from gpuprof.executor.observers.race_detector import RaceDetector
 from gpuprof.executor.observers.races import Interval
-from gpuprof.executor.observers.stale_reads import StaleReads
+from gpuprof.executor.observers.store_trace import StaleReads
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample

@@ -1,18 +1,20 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""By what means the threads of a program may order what they do, read off its instructions."""
+"""By what means the threads of a program may order what they do, and whom, read off its instructions."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from gpuprof.executor.program.flow import BasicBlock, End, is_cluster_wait, reads_and_writes
 from gpuprof.executor.program.loops import waiting_loops
-from gpuprof.executor.program.ptx import Imm, Instruction
+from gpuprof.executor.program.ptx import Imm, Instruction, Label
 
 #: Qualifiers of loads and stores that are strong: they may meet without being a race.
 STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ELSEWHERE = frozenset({"global", "local", "param", "const"})
 _EVERYBODY = 0xFFFFFFFF
+#: What has a scope.
+_SCOPED = frozenset({"ld", "st", "atom", "red", "fence"})
 
 
 @dataclass(frozen=True)
@@ -85,3 +87,32 @@ def names_all(item: Instruction) -> bool:
 def _names_count(item: Instruction) -> bool:
     """Tell whether a barrier says how many threads it takes."""
     return len(item.operands) > (3 if "red" in item.opcode else 1)
+
+
+def is_for_its_block(item: Instruction) -> bool:
+    """Whether an access has the scope of its block; behind `shared`, `cta` names the window instead."""
+    return "cta" in _scopes(item)
+
+
+def in_lone_blocks(body: Iterable[Instruction | Label]) -> list[Instruction | Label]:
+    """Return the instructions of a kernel without clusters: there the scope of a cluster is a block."""
+    return [_narrowed(item) if isinstance(item, Instruction) else item for item in body]
+
+
+def _narrowed(item: Instruction) -> Instruction:
+    if item.opcode[0] not in _SCOPED or "mbarrier_init" in item.opcode or "cluster" not in _scopes(item):
+        return item
+    words = item.opcode
+    return replace(
+        item,
+        opcode=tuple(
+            "cta" if word == "cluster" and words[place - 1] != "shared" else word
+            for place, word in enumerate(words)
+        ),
+    )
+
+
+def _scopes(item: Instruction) -> list[str]:
+    """Return the words that name one; behind `shared` the same words name a window."""
+    before = ("", *item.opcode)
+    return [word for word, last in zip(item.opcode, before, strict=False) if last != "shared"]

@@ -26,9 +26,8 @@ from gpuprof.executor.memory.landing import (
     zeros_conflicts,
 )
 from gpuprof.executor.memory.shared_groups import SharedGroup
-from gpuprof.executor.program.means import STRONG
+from gpuprof.executor.program.means import STRONG, is_for_its_block
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
-from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.program.slicing import Accesses
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import release_by_fence
