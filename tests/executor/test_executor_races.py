@@ -262,22 +262,6 @@ def test_what_was_right_with_equal_values_is_judged_again_with_others():
     assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
 
 
-def test_load_under_a_predicate_that_holds_for_all_is_the_load_of_all():
-    source = """extern "C" __global__ void k(int *out, int n) {
-    __shared__ int tile[64];
-    tile[threadIdx.x] = threadIdx.x + 5;
-    __syncthreads();
-    int v = -1;
-    const unsigned at = (unsigned)__cvta_generic_to_shared(&tile[3]);
-    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %3; @p ld.shared.s32 %0, [%2]; }"
-                 : "+r"(v) : "r"((int)threadIdx.x), "r"(at), "r"(n));
-    out[threadIdx.x] = v;
-}"""
-    for limit, expected in ((64, [8] * 64), (40, [8] * 40 + [-1] * 24)):
-        (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(limit,), block=(64, 1, 1))
-        assert out.array().tolist() == expected
-
-
 def test_signal_tells_blocks_apart_where_its_threads_or_its_copy_do():
     same, apart = np.ones((1, 2, 32), dtype=bool), np.ones((3, 1, 1), dtype=bool)
     length = np.full((1, 1, 1), 16)
