@@ -94,7 +94,7 @@ def test_every_kernel_has_a_row(run):
         (
             "bad_unwritten",
             "incorrect",
-            "1 of 4096 elements (0.0244 %) is wrong: column 0 of row 0; they were never written",
+            "1 of 4096 elements (0.0244 %) is wrong: column 0 of row 0; it was never written",
         ),
         ("bad_input", "incorrect", "wrote to one of its inputs"),
         ("bad_overrun", "incorrect", "past the end of out"),
