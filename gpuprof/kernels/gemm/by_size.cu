@@ -13,11 +13,11 @@ kernel = "wgmma_gathered"
 when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (M * N <= 2000 * sm_count or M * N <= 20000 * sm_count and M * N * K <= 2700000 * sm_count)"
 because = "Rows that the copy engine does not take, of a small C or a short k: threads gather them, as a copy of all would take longer than the products."
 
-# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv.
+# Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
 kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_square", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "13900 + 822 * CYCLES + 4610 * WRITES + 1160000 * SPLIT"
+least = "870 + 919 * CYCLES + 2930 * WRITES + 2750000 * SPLIT"
 because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; beside, below and square clusters share what they fetch."
 
 [[choose]]

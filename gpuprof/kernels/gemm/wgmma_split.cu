@@ -63,7 +63,7 @@ CLUSTER = "SHARING * (WAYS if WAYS else max(2, min(8 // SHARING, 3 * sm_count //
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-FETCHED = "(22 * BM // 5 + 9 * (4 + 3 * min(1, N % 64)) * BN // (16 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+FETCHED = "(22 * BM // 5 + 3 * (4 + 3 * min(1, N % 64)) * BN // (5 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
 CYCLES = "WAITS * max(BM * BN // 32, (29 * BM + 3 * (BM // 64) * BN + 10 * BN) // 10, FETCHED)"
 WRITES = "(WAVES + 1) * BM * BN // 32" # and summed up

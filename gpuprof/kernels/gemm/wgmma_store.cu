@@ -182,7 +182,7 @@ ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
-FETCHED = "(22 * BM // (5 * BESIDE) + 9 * (4 + 3 * min(1, N % 64)) * BN * BESIDE // (16 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache, more of B where its rows start within lines,
+FETCHED = "(22 * BM // (5 * BESIDE) + 3 * (4 + 3 * min(1, N % 64)) * BN * BESIDE // (5 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache, more of B where its rows start within lines,
 READ = "(29 * BM + 3 * (BM // 64) * BN + 10 * cdiv(BN, 64) * 64) // 10" # to and from shared memory,
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 CYCLES = "WAITS * max(BM * BN // 32, READ, FETCHED)" # the most for those of products, of shared memory or of the L2 cache,
