@@ -144,24 +144,24 @@ def _counters(count: int) -> str:
 
 
 def _differences(rows: Iterable[Row]) -> tuple[str, int]:
-    explained: dict[str, list[str]] = {}
+    explained: dict[str, list[tuple[str, str]]] = {}
     unexplained = []
     for row in rows:
         what = [counter.name for counter in row.counters if not counter.equal]
         if row.results.startswith(("failed", "incorrect", "skipped")) or "not the card's" in row.results:
             what.append(row.results)
         for name in what:
-            words = reason_of(row.name, name, row.size)
-            place = f"{row.name} {row.size}".strip() + f" ({name.replace('_', ' ')})"
+            words, told = reason_of(row.name, name, row.size), name.replace("_", " ")
             if words is None:
-                unexplained.append(place)
+                unexplained.append(f"{row.name} {row.size}".strip() + f" ({told})")
             else:
-                explained.setdefault(words, []).append(place)
+                explained.setdefault(words, []).append((row.name, told))
     lines = ["## Differences\n"]
     if not explained and not unexplained:
         lines.append("There is none.\n")
     for words, places in explained.items():
-        lines.append(f"- {words} {_counters(len(places))}: {'; '.join(places)}.")
+        kernels, counters = (", ".join(dict.fromkeys(column)) for column in zip(*places, strict=True))
+        lines.append(f"- {words} {_counters(len(places))} ({counters}) of {kernels}.")
     if unexplained:
         lines.append(f"- Not explained: {'; '.join(unexplained)}.")
     return "\n".join([*lines, ""]), len(unexplained)
