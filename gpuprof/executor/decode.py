@@ -9,8 +9,6 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -72,7 +70,6 @@ from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step,
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import address_only, shared_accesses
 
-_U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
 _CONSTANT_GAP = 4096
 
