@@ -11,7 +11,7 @@ from problem_support import Gemm, Transpose, find_kernel
 from typer.testing import CliRunner
 
 import gpuprof
-from gpuprof.backends.sim import decoded as programs
+from gpuprof.backends.sim import instructions as programs
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.device_memory import device_memory
 from gpuprof.cli import app
