@@ -9,7 +9,7 @@ from problem_support import Gemm, ladder
 from typer.testing import CliRunner
 
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim import backend, decoded, sampled
+from gpuprof.backends.sim import backend, instructions, sampled
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shape import configure
@@ -76,13 +76,13 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     compiled = compile_kernel(shape, card.arch)
     with_values = backend.SimBackend(card, RunOptions(sim_blocks=0)).count(shape, compiled)
     sliced = []
-    load = decoded.load_program
+    load = instructions.load_program
 
     def load_program(*arguments, **how):
         sliced.append(how["with_slice"])
         return load(*arguments, **how)
 
-    monkeypatch.setattr(decoded, "load_program", load_program)
+    monkeypatch.setattr(instructions, "load_program", load_program)
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(backend, "stands_for_grid", lambda *_: False)
     found = backend.SimBackend(card, RunOptions(sim_blocks=2)).count(shape, compiled)
