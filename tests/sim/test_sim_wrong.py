@@ -242,8 +242,10 @@ def test_a_sum_into_what_nobody_cleared_is_told_what_to_do(tmp_path, add):
         TOTAL.replace('"inout"', '"out"').replace('[inputs]\ntotal = "zeros"\n', "").replace("i32", "f32")
     )
     source = source.replace("int *", "float *").replace("ADD", f"if (i == 7) {add}")
+    source = source.replace('"sum(x)"', '{ value = "sum(x)", relative = "n * u" }')
     path.write_text(source)
-    reason = measured_file(path, "128").reason
+    command_line("run", "total.cu", "--sizes", "128", "--device", "sim:h200", "-o", ".", cwd=tmp_path)
+    reason = gpuprof.load(tmp_path / "results.json").case().reason
     assert "Its one element is wrong: it is NaN" in reason
     assert "reads total[0], which was never written; " in reason
     assert "; nothing clears total beforehand: add a launch that does." in reason
