@@ -18,12 +18,15 @@ sys.path.insert(0, str(ROOT / "tests" / "executor" / "rules"))
 
 from rules_corpus import cases as rule_cases
 
+from gpuprof.text import listed
+
 RANDOM = ROOT / "tests" / "executor" / "differential" / "random-summary.json"
 RULES = ROOT / "tests" / "executor" / "rules"
 #: Columns of the data: a line for each counter of each case.
 COLUMNS = ("family", "kernel", "size", "block", "results", "counter", "executor", "hardware")
 #: Shared wavefronts that the card counts as conflicts since another instruction was on the same pipe.
 LOST = "shared_wavefronts_lost_to_the_pipe_pct"
+_MOST_LISTED = 4
 INTRODUCTION = """# The executor against hardware
 
 What the executor counts, beside what Nsight Compute counts of the same launch on an {card}
@@ -34,8 +37,7 @@ line of [data/executor-accuracy.csv](data/executor-accuracy.csv). Their results 
 bit, or closely where a kernel uses an approximation whose last bits the PTX ISA leaves open. {same} of the
 {random} random kernels left the same bits.
 
-`python benchmarks/executor_accuracy.py record` makes the card's counts, `page` this page and its data,
-`benchmarks/random_kernels.py` the random kernels.
+`python benchmarks/executor_accuracy.py record` makes the card's counts, `page` this page.
 """
 RANDOMLY = """Of random kernels {counters} differ, nearly all since ptxas moves, merges or drops what
 the PTX says; [random-summary.json](../tests/executor/differential/random-summary.json) has the reasons.
@@ -44,17 +46,14 @@ LIMITS = """## What is compared, and what cannot be
 
 - The executor runs PTX, hardware the machine code that ptxas makes of it. Counts that a warp's addresses
   decide (requests, sectors, efficiencies, wavefronts) and counts of threads (fused multiply-adds) carry over.
-  Efficiencies are compared to the two digits that Nsight Compute shows.
 - Wavefronts of shared loads and stores are compared less bank conflicts: hardware counts a wavefront that
   another instruction on the same pipe delayed as a conflict too (`{lost}` in the data).
   Conflicts that addresses cause are exact: `tests/executor/test_executor_wavefronts.py` holds 700 patterns
   against an H200.
 - Not compared: diverging branches, which ptxas turns into predicated instructions, and local memory, where
   ptxas keeps a thread's array in registers when it can.
-- At least so many, and shown so (`≥`): accesses where threads call `printf` or `malloc`, which access memory
-  too, where they add to single halves, which a card repeats until nobody came between, and where they part at
-  a call through a pointer, as machine code may leave them apart. An H200 counted 378 store requests instead
-  of 2 where three threads print, and 16 instead of 4 behind a call of four functions.
+- At least so many, and shown so (`≥`): accesses where threads call `printf` or `malloc`, where they add
+  to single halves, which a card repeats, and where they part at a call through a pointer.
 """
 
 
@@ -151,17 +150,18 @@ def _differences(rows: Iterable[Row]) -> tuple[str, int]:
         if row.results.startswith(("failed", "incorrect", "skipped")) or "not the card's" in row.results:
             what.append(row.results)
         for name in what:
-            words, told = reason_of(row.name, name, row.size), name.replace("_", " ")
+            words = reason_of(row.name, name, row.size)
             if words is None:
-                unexplained.append(f"{row.name} {row.size}".strip() + f" ({told})")
+                unexplained.append(f"{row.name} {row.size}".strip() + f" (`{name}`)")
             else:
-                explained.setdefault(words, []).append((row.name, told))
+                explained.setdefault(words, []).append((row.name, f"`{name}`"))
     lines = ["## Differences\n"]
     if not explained and not unexplained:
         lines.append("There is none.\n")
     for words, places in explained.items():
-        kernels, counters = (", ".join(dict.fromkeys(column)) for column in zip(*places, strict=True))
-        lines.append(f"- {words} {_counters(len(places))} ({counters}) of {kernels}.")
+        kernels, counters = ([*dict.fromkeys(column)] for column in zip(*places, strict=True))
+        told = listed(kernels, _MOST_LISTED)
+        lines.append(f"- {words} {_counters(len(places))} ({listed(counters, _MOST_LISTED)}) of {told}.")
     if unexplained:
         lines.append(f"- Not explained: {'; '.join(unexplained)}.")
     return "\n".join([*lines, ""]), len(unexplained)
