@@ -21,7 +21,7 @@ def _either_nan(a: Lanes, b: Lanes) -> Lanes:
     return np.isnan(a) | np.isnan(b)
 
 
-_ORDERED: dict[str, Compute] = {
+ORDERED: dict[str, Compute] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -35,14 +35,14 @@ _ORDERED: dict[str, Compute] = {
     "nan": _either_nan,
 }
 #: NumPy's `!=` holds for NaN.
-_OF_FLOATS = _ORDERED | {"ne": lambda a, b: (a != b) & ~_either_nan(a, b)}
+_OF_FLOATS = ORDERED | {"ne": lambda a, b: (a != b) & ~_either_nan(a, b)}
 #: Each is the negation of another; all but the last hold also when an operand is NaN.
 _NEGATED = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt", "num": "nan"}
 _COMBINE: dict[str, Compute] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
 def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
-    known = _OF_FLOATS if kind in ("f16", "bf16", "f32", "f64") else _ORDERED
+    known = _OF_FLOATS if kind in ("f16", "bf16", "f32", "f64") else ORDERED
     name = next((flag for flag in op.flags if flag in {*known, *_NEGATED}), "")
     if not name:
         raise NotInTable

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof.executor.arithmetic.compare import ORDERED
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
@@ -21,14 +22,7 @@ _OPERATIONS: dict[str, Compute] = {
     "vshl": np.left_shift,
     "vshr": np.right_shift,
 }
-_COMPARISONS: dict[str, Compute] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
+_COMPARISONS = {name: ORDERED[name] for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _OF_WORDS = frozenset({"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset"})
 _OF_LANES = frozenset({"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg", "vset"})
 #: What is done with a result and the third operand.
