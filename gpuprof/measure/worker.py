@@ -42,7 +42,8 @@ def main() -> None:
         from gpuprof.measure.serving import main as serve
 
         if EXECUTOR in sys.argv[2:]:
-            from gpuprof.backends.sim.backend import load_the_rest
+            import gpuprof.backends.sim.backend  # noqa: F401
+            from gpuprof.backends.sim.instructions import load_the_rest
 
             if first.empty():  # there is time for it
                 load_the_rest()

@@ -78,7 +78,6 @@ from gpuprof.options import USUAL, RunOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Array
 from gpuprof.results import BackendName, Verification
-from gpuprof.toolchain.nvrtc import nvrtc_version
 
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
@@ -96,18 +95,6 @@ _KEPT_FINDINGS = 128
 Verify = Callable[[], Findings | None]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
-
-
-def load_the_rest() -> None:
-    """Load what is otherwise loaded when a first kernel needs it; what goes wrong is told there."""
-    with suppress(Exception):
-        import numpy.ma  # noqa: F401  # for `unique`
-
-        from gpuprof.executor.arithmetic import native
-
-        nvrtc_version()
-        native.multiply_add("f32")
-        native.player()
 
 
 class SimBackend(Backend):

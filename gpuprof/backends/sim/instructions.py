@@ -25,7 +25,7 @@ from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Executed, Weights, weigh
 from gpuprof.results import Counter
-from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of
+from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, nvrtc_version
 
 #: Bytes of machine code whose listings are kept, and instructions whose links are: all of a ladder's.
 _KEPT_BYTES, _KEPT_INSTRUCTIONS = 16 << 20, 1 << 20
@@ -128,6 +128,18 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
     if not code.complete:
         return NoLink("its machine code jumps to where a register says.")
     return link(code, function.ptx, *program.listing)
+
+
+def load_the_rest() -> None:
+    """Load what is otherwise loaded when a first kernel needs it; what goes wrong is told there."""
+    with suppress(Exception):
+        import numpy.ma  # noqa: F401  # for `unique`
+
+        from gpuprof.executor.arithmetic import native
+
+        nvrtc_version()
+        native.multiply_add("f32")
+        native.player()
 
 
 class Programs:
