@@ -24,6 +24,10 @@ _TYPED = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<dtype>[iu](?:8|16|32|64))")
 #: A constant without a value.
 _SET_BY_HOST = re.compile(r"\b__constant__\s+[^;={}()]*?(?P<name>\w+)\s*(?:\[[^;={}()]*\]\s*)?;")
 _FRACTION = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[+-]?\d+)?|[+-]?inf", re.IGNORECASE)
+#: A float or double of the module, in PTX.
+_FLOAT_VARIABLE = re.compile(
+    r"^(?!.*\.v[24]\s).*\.(?:global|const)\s[^;=\[\n]*\.f(?:32|64)\s+([\w$%.]+)\s*[;=]", re.MULTILINE
+)
 _MOST_LISTED = 3
 _FLOATS = {4: "<f", 8: "<d"}
 
@@ -248,6 +252,11 @@ def _fraction(text: str) -> float | None:
 
 def _is_argument(array: str, kernel: Kernel) -> bool:
     return any(re.search(rf"\b{array}\b", text) for step in kernel.steps for text in step.arguments)
+
+
+def float_variables(ptx: str) -> frozenset[str]:
+    """The variables of a module, as machine code calls them, that are one float or double each."""
+    return frozenset(_FLOAT_VARIABLE.findall(ptx))
 
 
 def variable_named(name: str, variables_of_module: Iterable[str]) -> str | None:

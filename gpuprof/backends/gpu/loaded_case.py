@@ -26,7 +26,7 @@ from gpuprof.backends.gpu.context import (
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import ConfiguredCase
-from gpuprof.kernels.symbols import ModuleSymbol, variable_named
+from gpuprof.kernels.symbols import ModuleSymbol, float_variables, variable_named
 from gpuprof.problems.formulas import ExpressionError
 
 #: PTX that may ask the L2 cache to hold lines longer than others.
@@ -43,8 +43,6 @@ _DECLARED = re.compile(
 )
 #: The same, and those in constant memory.
 _VARIABLES = re.compile(_DECLARED.pattern.replace(r"\.global", r"\.(?:global|const)"), re.MULTILINE)
-#: Those of a float or a double.
-_FLOATS = re.compile(r"^.*\.f(?:32|64)\s+([\w$%.]+)\s*[;=]", re.MULTILINE)
 _NAME = re.compile(r"[\w$%.]+")
 #: What the device function `restore` takes of each: where it lies, its bytes, and where its content is kept.
 _PIECE_WORDS = 3
@@ -160,7 +158,7 @@ class LoadedCase:
         self, symbols: Iterable[ModuleSymbol], ptx: str
     ) -> Iterator[tuple[ModuleSymbol, bool, int, int]]:
         """Those that machine code has: whether the variable is a float or double, its address and bytes."""
-        names, floats = _VARIABLES.findall(ptx), set(_FLOATS.findall(ptx))
+        names, floats = _VARIABLES.findall(ptx), float_variables(ptx)
         for symbol in symbols:
             name = variable_named(symbol.name, names)
             place = self._module.variable(name) if name else None

@@ -22,7 +22,7 @@ from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, Sample, launch
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
-from gpuprof.kernels.symbols import variable_named
+from gpuprof.kernels.symbols import float_variables, variable_named
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
@@ -108,16 +108,17 @@ def symbol_contents(program: Program, one: OneLaunch, buffers: Mapping[str, Buff
     Raises:
         CaseFailure: Something does not fit.
     """
-    variables = {variable.name: variable for variable in program.interface.variables}
+    sizes = {variable.name: variable.size for variable in program.interface.variables}
+    floats = float_variables(program.interface.module) if one.symbols else frozenset()
     contents = {}
     for symbol in one.symbols:
-        name = variable_named(symbol.name, variables)
+        name = variable_named(symbol.name, sizes)
         if name is None:  # nothing reads it
             continue
         try:
             contents[name] = symbol.content(
-                variables[name].size,
-                variables[name].is_float,
+                sizes[name],
+                name in floats,
                 lambda array: buffers[array].array().tobytes(),
                 lambda array: buffers[array].address,
             )

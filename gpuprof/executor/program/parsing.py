@@ -119,8 +119,7 @@ def _variable(text: str) -> Variable:
     references: tuple[Reference, ...] = ()
     if initial is not None:
         data, references = _initial_content(initial, item, size)
-    is_float = kind[0] == "f" and not is_array
-    return Variable(name, space, int(align or item), size, data, extern, references, is_float)
+    return Variable(name, space, int(align or item), size, data, extern, references)
 
 
 def _function_header(text: str) -> Function:

@@ -126,7 +126,6 @@ class Variable:
     data: bytes | None = None
     extern: bool = False
     references: tuple[Reference, ...] = ()
-    is_float: bool = False
 
 
 @dataclass(frozen=True)
