@@ -79,6 +79,7 @@ class TuneKeywords(TypedDict, total=False):
     compile_timeout_s: float
     seconds_per_case: float
     sim_blocks: str | int | None
+    flush: str
     poison_inout: bool
     explain: bool
     rounds: int

@@ -125,7 +125,7 @@ def _open_gpu(ordinal: int, options: RunOptions, libraries: tuple[str, ...]) -> 
     from gpuprof.backends.gpu.backend import GpuBackend
 
     budget = SamplingBudget(seconds=options.seconds_per_case)
-    return GpuBackend(ordinal, options.seed, budget, libraries)
+    return GpuBackend(ordinal, options.seed, budget, libraries, options.flush)
 
 
 def open_executor(device: Device, options: RunOptions) -> Backend:

@@ -16,7 +16,12 @@ from gpuprof.text import format_extent
 _OTHER_CLOCK = 0.10
 _NOTABLE_CLOCK = 0.02
 #: What decides what a time includes, by the environment's key.
-_DECISIVE = {"launch_gate": "the two decide whether launch gaps lie inside a time"}
+_DECISIVE = {
+    "launch_gate": "the two decide whether launch gaps lie inside a time",
+    "l2_flush": "dirty lines of a flush that writes are written back while the kernel runs",
+}
+#: What held where an older file does not tell.
+_BEFORE = {"l2_flush": "read"}
 #: Difference of what events take from which it is named, in microseconds.
 _NOTABLE_EVENTS = 0.2
 _LIBRARIES = {
@@ -26,6 +31,7 @@ _LIBRARIES = {
     "python": "Python",
     "numpy": "NumPy",
     "launch_gate": "how launches are queued",
+    "l2_flush": "how L2 is flushed",
 }
 
 
@@ -121,8 +127,9 @@ def _sm_clock(run: Run) -> float | None:
 def _software(base: Run, new: Run) -> Iterator[Difference]:
     if base.tool.version != new.tool.version:
         yield Difference("gpuprof", base.tool.version, new.tool.version)
-    for key, old in base.environment.items():
-        now = new.environment.get(key, old)  # what one of them lacks was not used there
+    was, is_now = ({**_BEFORE, **run.environment} for run in (base, new))
+    for key, old in was.items():
+        now = is_now.get(key, old)  # what one of them lacks was not used there
         if old != now:
             yield Difference(_LIBRARIES.get(key, key), old, now, _DECISIVE.get(key, ""))
 

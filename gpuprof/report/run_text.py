@@ -83,7 +83,8 @@ def run_title(run: Run) -> str:
         return f"{where}: no case finished"
     match run.backend:
         case "gpu":
-            return f"{what} on {where}, measured, L2 cold"
+            flushed = "flushed by writing" if run.environment.get("l2_flush") == "write" else "cold"
+            return f"{what} on {where}, measured, L2 {flushed}"
         case "sim":
             how = "modelled" if any(case.model for case in run.cases) else "lower bounds"
             return f"{what} as on {where}, without a GPU: not timed; {how}"

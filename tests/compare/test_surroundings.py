@@ -26,6 +26,7 @@ def on(**fields):
         (on(sm_clock_mhz=1400.0), "boost clock"),
         (on(memory_clock_mhz=2000.0), "memory clock"),
         (replace(ladder(1), backend="sim"), "how"),
+        (replace(ladder(1), environment={**ladder(1).environment, "l2_flush": "write"}), "how L2 is flushed"),
         (replace(ladder(1), environment={**ladder(1).environment, "launch_gate": "none"}), None),
     ],
 )

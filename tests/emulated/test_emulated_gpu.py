@@ -16,6 +16,7 @@ from cuda_sources import FOLDER, kernel_file
 from unit_support import gpuprof
 
 from gpuprof.reading import read_run
+from gpuprof.report.run_text import run_title
 
 pytestmark = pytest.mark.deep
 
@@ -124,11 +125,11 @@ def test_cheats_get_the_verdicts_of_a_gpu(tmp_path):
         assert verdict.fits(case) or (case.outcome, verdict.outcome) == ("ok", "honest"), case.reason
 
 
-@pytest.mark.parametrize("loading", ["EAGER", "LAZY"])
-def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(tmp_path, loading):
+@pytest.mark.parametrize(("loading", "flush"), [("EAGER", "read"), ("LAZY", "read"), ("LAZY", "write")])
+def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(tmp_path, loading, flush):
     shutil.copytree(FOLDER / "double", tmp_path, dirs_exist_ok=True)
     process, run = emulated(
-        *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
+        *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60", "--flush", flush),
         **{"CUDA_MODULE_LOADING": loading, "EMULATED_BLOCKED": str(tmp_path / "blocked")},
     )
     assert process.returncode == 0, process.stderr
@@ -137,6 +138,7 @@ def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(tmp_path, l
         ("variables", "ok", None),
     ]
     assert not (tmp_path / "blocked").exists()
+    assert run_title(run).endswith("L2 cold" if flush == "read" else "L2 flushed by writing")
     assert run.cases[0].remarks == ()
     assert [remark[:14] for remark in run.cases[1].remarks] == ["Launched again"]
 

@@ -159,6 +159,7 @@ def test_mistake_gets_its_sentence_and_leaves_nothing_behind(tmp_path, mistake):
         (["gemm", "--seed", "-1"], "--seed"),
         *((["gemm", *NONE, "--timeout", text], "--timeout") for text in ("0", "nan", "inf", "1e10", "1e12")),
         (["gemm", "--seconds", "inf", *NONE], "--seconds"),
+        (["gemm", "--flush", "warm", *NONE], "Give read or write."),
         (["gemm", "--alpha", "x"], "--alpha"),
         (["gemm", "--kernel"], "--kernel"),
         (["report"], "RESULTS.json"),

@@ -154,6 +154,7 @@ def test_request_that_differs_is_refused_and_the_file_stays_as_it_was(runs):
         (request, replace(OPTIONS, seed=7), "--seed was 0, now it is 7"),
         (request, replace(OPTIONS, rounds=2), "--rounds was 1, now it is 2"),
         (request, replace(OPTIONS, seconds_per_case=0.5), "--seconds was 0.1, now it is 0.5"),
+        (request, replace(OPTIONS, flush="write"), "--flush was read, now it is write"),
         (request, replace(OPTIONS, sim_blocks=0), "--sim-blocks was not given, now it is all"),
         (request, replace(OPTIONS, poison_inout=False), "--poison-inout was true, now it is false"),
         (

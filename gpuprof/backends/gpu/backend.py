@@ -94,8 +94,14 @@ class GpuBackend(Backend):
     name: BackendName = "gpu"
 
     def __init__(
-        self, ordinal: int, seed: int, budget: SamplingBudget, libraries: tuple[str, ...] = ()
+        self,
+        ordinal: int,
+        seed: int,
+        budget: SamplingBudget,
+        libraries: tuple[str, ...] = (),
+        flush: str = "read",
     ) -> None:
+        self._flushes_by = flush
         self._seed = seed
         self._budget = budget
         self._ahead = ahead
@@ -138,7 +144,7 @@ class GpuBackend(Backend):
     def measured_device(self) -> Device:
         """The device with what a copy and small kernels reach."""
         if self.device.measured_copy_bandwidth_gbps is None:
-            with timeline.span("rates"):
+            with timeline.span("rates"), self._flush.by_reading():
                 self.device = self._with_measured_rates(self._with_copy_bandwidth(self.device))
         return self.device
 
@@ -151,13 +157,16 @@ class GpuBackend(Backend):
         return {
             **versions,
             "launch_gate": "stream wait" if gate.available else "none: launch gaps may show",
+            "l2_flush": self._flushes_by,
         }
 
     @cached_property
     def _flush(self) -> L2Flush:
         """Its code is loaded at its first launch, which must not happen behind a closed gate."""
-        flush = L2Flush(self._arrays.code("f32"), self.device.l2_bytes)
-        flush.queue()
+        stream = self._context.stream
+        flush = L2Flush(self._arrays.code("f32"), self.device.l2_bytes, stream, self._flushes_by == "write")
+        with flush.by_reading():
+            flush.queue()
         self._context.synchronize()
         return flush
 
