@@ -36,9 +36,9 @@ SETTABLE = {
         "dtype",
     ),
     "check-compiler",
-    *("explain", "fail-on", "fail-on-outlier", "flush", "include", "kernel", "label", "lines", "markdown", "ncu"),
+    *("explain", "fail-on", "fail-on-outlier", "include", "kernel", "label", "lines", "markdown", "ncu"),
     *("ncu-clocks", "ncu-set", "output", "poison-inout", "quiet", "reference", "rounds", "seconds", "seed"),
-    *("set", "sim-blocks", "sizes", "strict", "table", "timeout", "values"),
+    *("flush", "set", "sim-blocks", "sizes", "strict", "table", "timeout", "values"),
 }
 
 
