@@ -67,7 +67,7 @@ from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands
 from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
-from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
+from gpuprof.executor.steps.fusion import PURE, fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import address_only, shared_accesses
 
 #: Bytes behind a constant variable that belong to nobody.
@@ -120,10 +120,6 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "sust": texture_steps.store_surface,
     "sured": texture_steps.update_surface,
 }
-
-
-#: What does nothing but compute its targets.
-_PURE = frozenset({*TABLE, "mov", "cvta", "isspacep"})
 
 
 @dataclass(frozen=True)
@@ -294,7 +290,7 @@ def _module(ptx: str) -> Module:
     """Return what a text defines, as ptxas rounds it; its kernels are often asked for one after the other."""
     module = parse(ptx)
     for function in module.functions.values():
-        contract_products(function)
+        contract_products(function, PURE)
     return module
 
 
@@ -349,8 +345,8 @@ class _Decoder:
         known = {v.name for v in variables} | set(placed)
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
         items = [item for block in flow for item in block.items]
-        idle = idle_loads(items, _PURE)
-        exchanged = exchanged_loads((block.items for block in flow), _PURE)
+        idle = idle_loads(items, PURE)
+        exchanged = exchanged_loads((block.items for block in flow), PURE)
         self.coder = Coder(slots, placed, passing(flow), start, checked_guesses(items), idle, exchanged)
         if makes_maps(function):
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
@@ -397,7 +393,7 @@ class _Decoder:
     def _slice(self, blocks: list[RunnableBlock]) -> None:
         """Decode the control slice, where there is one."""
         try:
-            kept, self.deciding = control_slice(self.flow, _PURE)
+            kept, self.deciding = control_slice(self.flow, PURE)
         except NoSlice:
             return
         for block, items in zip(blocks, kept, strict=True):

@@ -17,6 +17,7 @@ from gpuprof.executor import Definedness, GlobalMemory, launch, load_program
 from gpuprof.executor.program.contraction import contract_products
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction
+from gpuprof.executor.steps.fusion import PURE
 
 FOLDER = Path(__file__).parent / "contraction"
 sys.path.append(str(FOLDER))
@@ -38,7 +39,7 @@ MULTIPLY_ADDS = ("fma", "fms", "fnma", "fnms")
 
 def contracted(name: str, text: str) -> Function:
     function = parse(module({name: text})).functions[name]
-    contract_products(function)
+    contract_products(function, PURE)
     return function
 
 

@@ -36,12 +36,16 @@ _ONES = {32: (0x3F80_0000, 0xBF80_0000), 64: (0x3FF0_0000_0000_0000, 0xBFF0_0000
 _MINUS_ZERO = Imm(0x8000_0000, 32)
 
 
-def contract_products(function: Function) -> None:
-    """Contract in place, in a function as it stands in the PTX: ptxas takes each by itself."""
+def contract_products(function: Function, pure: frozenset[str]) -> None:
+    """Contract in place, in a function as it stands in the PTX: ptxas takes each by itself.
+
+    Opcodes are pure that only compute their targets: machine code runs them under a predicate, or selects
+    from them, and branches around anything else.
+    """
     if not any(isinstance(item, Instruction) and _is_product(item) for item in function.body):
         return
     function.body = _without_unused(function.body)
-    found = [*stretches(function)]
+    found = [*_stretches(function, pure)]
     writes = Counter(name for stretch in found for _, item in stretch for name in reads_and_writes(item)[1])
     # What comes from another stretch, or from another pass through this one.
     passing = {name for stretch in found for name in first_reads(item for _, item in stretch)[0]}
@@ -325,20 +329,10 @@ Stretch = list[tuple[int, Instruction]]
 
 #: What ends a stretch of code wherever it stands.
 _ENDS = frozenset({"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "membar", "pmevent"})
-#: What machine code runs under a predicate, or selects from; it branches around anything else.
-_PREDICATED = frozenset(
-    {
-        *("mov", "cvt", "cvta", "selp", "slct", "setp", "set", "testp", "copysign", "isspacep"),
-        *("add", "sub", "mul", "mad", "fma", "neg", "abs", "min", "max", "sad", "mul24", "mad24"),
-        *("and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf", "prmt", "bfe", "bfi", "bmsk"),
-        *("bfind", "popc", "clz", "brev", "fns", "szext", "dp4a", "dp2a", "addc", "subc", "madc"),
-        *("ex2", "lg2", "sin", "cos", "tanh", "rsqrt", "rcp", "sqrt", "div", "rem"),
-    }
-)
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 
 
-def stretches(function: Function) -> Iterator[Stretch]:
+def _stretches(function: Function, pure: frozenset[str]) -> Iterator[Stretch]:
     """Yield instructions that run one after the other whatever happens."""
     ways = Counter(_goal(item) for item in function.body if isinstance(item, Instruction))
     ways.update(name for table in function.tables.values() for name in table)
@@ -353,7 +347,7 @@ def stretches(function: Function) -> Iterator[Stretch]:
             gone_to = ""
         elif item.guard is None and _goal(item):
             gone_to = _goal(item)
-        elif _ends_stretch(item):
+        elif _ends_stretch(item, pure):
             yield found
             yield [(position, item)]
             found = []
@@ -368,10 +362,10 @@ def _goal(item: Instruction) -> str:
     return goal.name if isinstance(goal, Sym) else ""
 
 
-def _ends_stretch(item: Instruction) -> bool:
+def _ends_stretch(item: Instruction, pure: frozenset[str]) -> bool:
     """Tell whether machine code branches for an instruction, or calls."""
     name, words = item.opcode[0], item.opcode
-    if name in _ENDS or (item.guard is not None and name not in _PREDICATED):
+    if name in _ENDS or (item.guard is not None and name not in pure):
         return True
     if name == "fence":
         return "proxy" not in words and "mbarrier_init" not in words

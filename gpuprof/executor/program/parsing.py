@@ -45,11 +45,6 @@ _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
 _GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
 #: A predicate is passed as an integer.
 _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "pred": 4}
-_SPECIAL = re.compile(
-    r"%(tid|ntid|ctaid|nctaid|laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock64|clock_hi|globaltimer\w*|"
-    r"lanemask_\w+|envreg\d+|pm\d+|dynamic_smem_size|total_smem_size|aggr_smem_size|cluster\w*|is_explicit\w*|"
-    r"reserved_smem_offset_\w+|nclusterid|current_graph_exec)(\.[xyzw])?$"
-)
 
 
 def parse(text: str) -> Module:
@@ -360,8 +355,6 @@ class _Body:
         literal = _literal(text)
         if literal is not None:
             return literal
-        if _SPECIAL.match(text):
-            return Special(text)
         if text == "WARP_SZ":
             return Imm(32)
         base, offset = _base_and_offset(text)
@@ -371,7 +364,9 @@ class _Body:
             name = f"{vector}.{part}"
         if name in self.vectors:
             return self.vectors[name]
-        return Reg(name) if name in self.function.registers else Sym(name, offset)
+        if name in self.function.registers:
+            return Reg(name)
+        return Special(text) if text.startswith("%") else Sym(name, offset)
 
     def _memory(self, text: str) -> Mem | Vec:
         parts = _split(text)

@@ -116,8 +116,8 @@ _COLLECTED: dict[tuple[str, ...], str] = {
 #: Below this a call of its own for each is as cheap.
 _FEWEST = 3
 _F32 = ARITHMETIC["f32"]
-#: Besides arithmetic, what touches nothing but registers.
-_AMONG_REGISTERS = frozenset({"mov", "cvta", "isspacep", *TABLE})
+#: What does nothing but compute its targets of registers.
+PURE = frozenset({*TABLE, "mov", "cvta", "isspacep"})
 
 
 def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction]]:
@@ -139,7 +139,7 @@ def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction
             stays |= is_load
             continue
         independent = written.isdisjoint(reads) and written.isdisjoint(writes) and read.isdisjoint(writes)
-        if group and not (independent and (not stays or item.opcode[0] in _AMONG_REGISTERS)):
+        if group and not (independent and (not stays or item.opcode[0] in PURE)):
             yield group
             group, read, written, stays = [], set(), set(), False
         yield item
