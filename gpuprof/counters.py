@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-Better = Literal["higher", "lower", "neither"]
 #: What a kernel may use that has counters of its own: copies that pass those of loads and stores by, and
 #: tensor cores.
 Trait = Literal["async", "bulk", "tensor"]
@@ -35,14 +34,12 @@ class CounterInfo:
         only_with: Collected only for kernels that use this.
         over: A counter that must not be 0 for this ratio to exist.
         opcode: The instance of the metric that is the counter.
-        telling: How much more a change of it explains of the time than one of other counters.
     """
 
     name: str
     unit: str
     label: str
     short: str
-    better: Better
     meaning: str
     metrics: tuple[str, ...] = ()
     executor: bool = False
@@ -50,7 +47,6 @@ class CounterInfo:
     over: str | None = None
     opcode: str | None = None
     column: str = ""
-    telling: float = 1.0
 
     @property
     def over_launches(self) -> str:
@@ -72,8 +68,6 @@ class CounterInfo:
 
 #: Units by the last word of a name, where it is not that word itself.
 _UNITS = {"pct": "%", "gbps": "GB/s"}
-#: Events that a kernel wants few of for the same work.
-_AVOIDABLE = ("requests", "sectors", "wavefronts", "passes", "warps")
 
 
 def _row(
@@ -83,13 +77,12 @@ def _row(
     unit: str = "",
     label: str = "",
     short: str = "",
-    better: Better | None = None,
     metrics: str = "",
     **more: Any,
 ) -> CounterInfo:
     """A row; its unit is the last word of its name, its label the others too, unless they are given.
 
-    Events of `_AVOIDABLE` are better the fewer they are, and a name in capitals stays so.
+    A name in capitals stays so.
     """
     last = name.rpartition("_")[2]
     unit = unit or _UNITS.get(last, last)
@@ -99,7 +92,6 @@ def _row(
     return CounterInfo(
         *(name, unit, label),
         short or (label if abbreviated else label[:1].lower() + label[1:]),
-        better or ("lower" if unit in _AVOIDABLE else "neither"),
         *(meaning, tuple(metrics.split())),
         **more,
     )
@@ -146,11 +138,9 @@ _ROWS = (
                 f"global_{kind}_efficiency_pct",
                 f"Distinct bytes that lanes {used}, as a share of the bytes of the sectors touched.",
                 short=f"{kind} efficiency",
-                better="higher",
                 metrics=f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
                 over=f"global_{kind}_sectors",
                 column=f"{kind.capitalize()} eff.",
-                telling=4.0,
             ),
             _row(
                 f"global_{kind}_throughput_gbps",
@@ -201,7 +191,6 @@ _ROWS = (
         unit="warps",
         metrics=OPCODES,
         opcode="BAR",
-        telling=0.3,
     ),
     _executed(
         "branch_divergent_warps",
@@ -335,15 +324,12 @@ _ROWS = (
         "dram_read_bytes",
         "Bytes read from device memory, by all.",
         label="DRAM bytes read",
-        better="lower",
         metrics="dram__bytes_read.sum dram__bytes_op_read.sum",
-        telling=0.5,
     ),
     _row(
         "dram_write_bytes",
         "Bytes written to device memory, by all.",
         label="DRAM bytes written",
-        better="lower",
         metrics="dram__bytes_write.sum dram__bytes_op_write.sum",
     ),
     _row(
@@ -355,13 +341,11 @@ _ROWS = (
     _row(
         "l1_hit_rate_pct",
         "Sectors found in the L1 cache.",
-        better="higher",
         metrics="l1tex__t_sector_hit_rate.pct",
     ),
     _row(
         "l2_hit_rate_pct",
         "Sectors found in the L2 cache.",
-        better="higher",
         metrics="lts__t_sector_hit_rate.pct",
     ),
     *(
@@ -442,5 +426,5 @@ OF_EXECUTOR = {row.name: row for row in COUNTERS.values() if row.executor}
 
 def describe(name: str) -> CounterInfo:
     """What is known of a counter; a foreign one is shown by its own name."""
-    foreign = CounterInfo(name, "", name, name, "neither", "A counter that gpuprof does not describe.")
+    foreign = CounterInfo(name, "", name, name, "A counter that gpuprof does not describe.")
     return COUNTERS.get(name, foreign)

@@ -19,6 +19,12 @@ from gpuprof.text import format_extent, listed
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
 _MOST_NAMED = 3
+#: By what an answer says: how others are that cannot be told from it.
+_NEAR = {
+    "timed": "within the noise of",
+    "modelled": "too near to tell from",
+    "bounded": "the same as",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class Answer:
         time_us: Cold median; where it is noisy, `noise` is its interval, as `±1.6 %`.
         alike: Kernels and references that the figures do not tell apart from it.
         unknown: Why not, of each kernel that has no modelled time; one of them may be faster.
-        cautions: What else to know before believing it: who is as fast, who has no result.
+        cautions: What else to know before believing it: who is slowest, who has no result.
     """
 
     size: str
@@ -76,12 +82,6 @@ class Answer:
         return self.kernel if self.kernel and self.kernel != self.ran else ""
 
     @property
-    def name(self) -> str:
-        """The kernel that ran, with what chose it and what of it won: `streamk (by_size)`."""
-        alias = f"({self.alias})" if self.alias else ""
-        return " ".join(filter(None, (self.ran, self.shape, alias)))
-
-    @property
     def time(self) -> str:
         """The time or its lower bound, as text; empty without either."""
         if self.time_us is None and self.model is not None:
@@ -105,14 +105,9 @@ class Answer:
             return model_interval(self.model).removeprefix(f"{self.short_time} ")
         return versus.text if versus else ""
 
-    @property
-    def facts(self) -> tuple[str, ...]:
-        """What stands behind the name in one line: time, factor to the library, limiter, launch overhead."""
-        reference = self.reference.text if self.reference else ""
-        overhead = self.overhead.text if self.overhead else ""
-        # Where no limiter is known, how near the peak it is says most.
-        near = self.limiter.brief if self.limiter else self.peak
-        return tuple(filter(None, (self.time, reference, near, overhead)))
+    def near(self, most: int = _MOST_NAMED) -> str:
+        """Who cannot be told apart from it: `within the noise of cuBLAS and 2 more`; empty for nobody."""
+        return f"{_NEAR[self.kind]} {listed(self.alike, most)}" if self.alike else ""
 
     @property
     def tile(self) -> tuple[str, ...]:
@@ -124,14 +119,6 @@ class Answer:
         if self.limiter and self.limiter.share_pct is not None:
             limiter = f"limited by {limiter}"
         return tuple(filter(None, (self.peak, overhead, limiter)))
-
-    @property
-    def text(self) -> str:
-        """The whole sentence, without the size."""
-        how = {"bounded": "not timed; lower bounds: ", "modelled": "not timed: "}.get(self.kind)
-        facts = ", ".join(self.facts)
-        said = self.lead or (f"{how}{self.name} {facts}" if how else f"{self.name}, {facts}")
-        return f"{'; '.join((said, *self.cautions))}."
 
 
 def answer_of(run: Run, ladder: SizeLadder) -> Answer:
@@ -148,12 +135,10 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     speed = rung.speed
     assert speed is not None
     width = speed.timing.ci95_rel
-    alike, doubts = tuple(_alike(ladder, rung)), []
+    doubts = []
     if rung.limits is not None and beats_its_bound(rung.limits):
         label = rung.limits.binding.label
         doubts.append(f"faster than its bound ({label}) allows: its counts or the rates are wrong")
-    if alike:
-        doubts.append(f"within the noise of {listed(alike, _MOST_NAMED)}")
     return replace(
         _naming(run, ladder, rung, doubts),
         kind="timed",
@@ -162,7 +147,7 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
         reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
         simplest=_simplest(ladder, rung, speed),
         peak=_peak(speed),
-        alike=alike,
+        alike=tuple(_alike(ladder, rung)),
     )
 
 
@@ -251,9 +236,6 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         if not other.case.model and (modelled or other.case.model_reason)
     }
     cautions = []
-    if alike:
-        word = "too near to tell" if modelled else "the same bound"
-        cautions.append(f"{word}: {listed(alike, _MOST_NAMED)}")
     if others and others[-1][2].kernel.id not in alike:
         most, _, slowest = others[-1]
         time = f"{numbers.time_us(most, 2)} modelled" if modelled else f"at least {numbers.time_us(most)}"

@@ -12,16 +12,14 @@ from gpuprof.results import Measurement, Run
 #: A figure that moved by less than this share explains nothing.
 _NOTABLE = 0.05
 _MOST_SHOWN = 3
-#: Weight of a figure that appears or vanishes and so has no ratio: between a modest and a large change.
-_NO_RATIO = 0.7
 #: From which factor on a count's is spelt out.
 _SPELT_OUT = 2.0
-#: What a kernel is given by its source and its launch.
+#: What a kernel is given by its source and its launch, what explains most first.
 _GIVEN = (
+    "spill_bytes",
     "theoretical_occupancy_pct",
     "registers_per_thread",
     "shared_bytes",
-    "spill_bytes",
     "block_threads",
 )
 
@@ -64,7 +62,7 @@ class FigureChange:
 
 
 def changes(run: Run, before: Measurement, after: Measurement) -> tuple[FigureChange, ...]:
-    """What a kernel was given that explains most of the step from one case to the next, most telling first.
+    """What a kernel was given that explains the step from one case to the next.
 
     What hardware did then is told by its bounds: see `limits.shifts`.
     """
@@ -73,11 +71,9 @@ def changes(run: Run, before: Measurement, after: Measurement) -> tuple[FigureCh
         old, new = (figure.value(Subject(run, case)) for case in (before, after))
         if old is None or new is None or old == new:
             continue
-        size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO
-        if size > _NOTABLE:
-            moved.append((size * figure.telling, FigureChange(figure, old, new)))
-    moved.sort(key=lambda item: -item[0])
-    return tuple(change for _, change in moved[:_MOST_SHOWN])
+        if min(old, new) <= 0 or abs(log(new / old)) > _NOTABLE:
+            moved.append(FigureChange(figure, old, new))
+    return tuple(moved[:_MOST_SHOWN])
 
 
 def _written(figure: Figure, value: float | str | None, digits: int = 3) -> str:

@@ -18,7 +18,7 @@ from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.speed import speed_of, why_no_speed
 from gpuprof.analysis.status import blocks_of, on_host, waves
-from gpuprof.counters import COUNTERS, Better, describe
+from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Measurement, Run
 
 
@@ -46,8 +46,7 @@ Read = Callable[[Subject], Reading]
 class Figure:
     """One figure; its key is a stable name, a counter's own for a counter.
 
-    The unit is as `numbers.in_unit` takes it, or `text`. `telling` says how much more a change of it
-    explains than one that merely follows from it.
+    The unit is as `numbers.in_unit` takes it, or `text`.
     """
 
     key: str
@@ -58,8 +57,6 @@ class Figure:
     read: Read
     group: str
     unit: str = ""
-    better: Better = "neither"
-    telling: float = 1.0
 
     def value(self, subject: Subject) -> float | None:
         """The figure as a number; None where it does not exist or is not a number."""
@@ -202,16 +199,16 @@ def _per_step(*names: str) -> Read:
 _NO_ARITHMETIC, _NO_PEAK = "this problem has no arithmetic", "the device's peak is unknown"
 _COPIES = "not comparable: it only copies"
 _cold = partial(_row, group="Time, L2 cold", source="speed.timing")
-_rate = partial(_row, group="Rate", source="speed", better="higher")
-_peak = partial(_row, group="% of theoretical peak", unit="%", source="speed", better="higher")
-_reached = partial(_row, group="% of measured", unit="%", source="speed", better="higher")
-_bound = partial(_row, group="Bound, from exact counts", unit="us", better="lower")
-_ladder = partial(_row, group="Ladder", unit="×", source="rung", better="higher")
+_rate = partial(_row, group="Rate", source="speed")
+_peak = partial(_row, group="% of theoretical peak", unit="%", source="speed")
+_reached = partial(_row, group="% of measured", unit="%", source="speed")
+_bound = partial(_row, group="Bound, from exact counts", unit="us")
+_ladder = partial(_row, group="Ladder", unit="×", source="rung")
 _held = partial(_row, group="Resources", unit="bytes", source="resources")
 _occupancy = partial(_row, group="Occupancy", unit="%")
 _launch = partial(_row, group="Launch")
 _check = partial(_row, group="Verification", unit="error")
-_traffic = partial(_row, group="Global traffic and shared memory", better="lower")
+_traffic = partial(_row, group="Global traffic and shared memory")
 
 _FIGURES = (
     _cold(
@@ -221,7 +218,6 @@ _FIGURES = (
         unit="us",
         source="speed",
         short="Time",
-        better="lower",
     ),
     _cold("p05_us", "p05", "5th percentile.", unit="us"),
     _cold("p95_us", "p95", "95th percentile.", unit="us"),
@@ -249,7 +245,6 @@ _FIGURES = (
         unit="us",
         source="speed",
         short="Warm",
-        better="lower",
         absent="not timed warm",
     ),
     _row(
@@ -306,7 +301,6 @@ _FIGURES = (
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
         unit="text",
         read="limits.binding.short",
-        better="neither",
     ),
     _bound(
         "model_us",
@@ -336,7 +330,6 @@ _FIGURES = (
         "That time as a share of the measured one: 100 % is all that this kernel's counts allow.",
         unit="%",
         read="limits.share_pct",
-        better="higher",
     ),
     _ladder(
         "gain",
@@ -361,8 +354,6 @@ _FIGURES = (
         "spill_bytes",
         "Spills",
         "Bytes of registers spilled to local memory, per thread.",
-        better="lower",
-        telling=3.0,
     ),
     _occupancy(
         "theoretical_occupancy_pct",
@@ -370,7 +361,6 @@ _FIGURES = (
         "Resident warps over the SM's limit.",
         read="occupancy.theoretical_pct",
         short="Occupancy",
-        telling=2.0,
     ),
     _occupancy(
         "achieved_occupancy_pct", "Achieved", "Measured by Nsight Compute.", read="occupancy.achieved_pct"
@@ -448,7 +438,6 @@ _FIGURES = (
         "Sectors of global loads, stores, copies and atomics together.",
         unit="sectors",
         read=_sum(*counts.GLOBAL_SECTORS),
-        telling=2.0,
     ),
     _traffic(
         "global_requests",
@@ -456,7 +445,6 @@ _FIGURES = (
         "Warp-level accesses to global memory together.",
         unit="requests",
         read=_sum(*counts.GLOBAL_REQUESTS),
-        telling=0.5,
     ),
     _traffic(
         "shared_wavefronts",
@@ -471,7 +459,6 @@ _FIGURES = (
         "Extra passes that the addresses of loads and stores cause, without what hardware adds to them.",
         unit="wavefronts",
         read=of_counts(lambda case: counts.address_conflicts(case, "load", "store")),
-        telling=2.0,
     ),
 )
 
@@ -481,7 +468,7 @@ def counter_figure(name: str) -> Figure:
     row = describe(name)
     return Figure(
         *(name, row.label, row.column or row.label, row.short, row.meaning, of_counter(name)),
-        *("Counters", row.unit, row.better, row.telling),
+        *("Counters", row.unit),
     )
 
 

@@ -295,7 +295,10 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
     @property
     def answer(self) -> str:
         """What the run says, a line for each size: the fastest kernel, its time, and what limits it."""
-        return "\n".join(f"{size.heading}: {answer.text}" for size, answer, _ in self._answers)
+        from gpuprof.report.run_text import answer_content
+
+        found = ((answer_content(answer, size.heading), answer) for size, answer, _ in self._answers)
+        return "\n".join("; ".join((told.text.rstrip("."), *answer.cautions)) for told, answer in found)
 
     def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
         """The kernel that the answer names: the fastest, as measured, else as modelled, else by bounds.
@@ -324,7 +327,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
             )
         ((_, answer, case),) = found
         if case is None:
-            raise NotMeasured(f"No kernel is the best: {answer.text}")
+            raise NotMeasured(f"No kernel is the best: {answer.lead}.")
         return case
 
     @cached_property

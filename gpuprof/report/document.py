@@ -115,6 +115,11 @@ class AnswerTile:
     said: str = ""
     action: str = ""
 
+    @property
+    def text(self) -> str:
+        """For a place where it stands alone."""
+        return f"{self.lead} {self.size}: {self.kernel}, {self.said}"
+
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:

@@ -67,11 +67,11 @@ _NOT_RUN = {
 }
 
 
-#: By what an answer says: its time's name, its kernel's, and how others are that cannot be told from it.
+#: By what an answer says: its time's name, and its kernel's.
 _TIMES = {
-    "timed": ("time", "Fastest", "within the noise of"),
-    "modelled": ("modelled", "Fastest as modelled", "too near to tell from"),
-    "bounded": ("at least", "Lowest bound", "the same as"),
+    "timed": ("time", "Fastest"),
+    "modelled": ("modelled", "Fastest as modelled"),
+    "bounded": ("at least", "Lowest bound"),
 }
 
 
@@ -162,8 +162,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     if answer.overhead:
         facts.append(("launch", answer.overhead.text))
     if answer.alike:
-        word = _TIMES[answer.kind][2]
-        facts.append(("as fast", f"{word} {listed(answer.alike, 1)}"))
+        facts.append(("as fast", answer.near(1)))
     said = ", ".join(text for _, text in facts)
     if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
         said = said.replace(answer.time, answer.short_time, 1)
