@@ -45,9 +45,6 @@ class Shown(Progress):
         if why := why_here(opened):
             tell(why)
 
-    def started(self, case: Case) -> None:
-        self._pace.start(case)
-
     def stop(self) -> None:
         """Nothing follows."""
 
@@ -86,7 +83,6 @@ class _Lines(Shown):
         self._defaults: dict[str, Mapping[str, int]] = {}
 
     def started(self, case: Case) -> None:
-        super().started(case)
         self._defaults[case.name] = case.kernel.parameters if case.kernel else {}
 
     def opened(self, opened: Opened, cases: int = 0) -> None:
@@ -96,7 +92,7 @@ class _Lines(Shown):
         tell((numbered or opened.device.name) + (f": {plural(cases, 'case')}" if cases else ""))
 
     def finished(self, measurement: Measurement) -> None:
-        """Name the case, its time or how it ended and when, and how long the others may take."""
+        """Name the case, its time or how it ended, and how long the others may take."""
         where = measurement.problem.label
         if self._labels:
             where = f"{where} on {self._labels[measurement.device]}"
@@ -107,11 +103,8 @@ class _Lines(Shown):
             usual = self._defaults.get(measurement.kernel, {})
             others = {name: value for name, value in measurement.params.items() if usual.get(name) != value}
             where += "" if measurement.chosen else _parameters(others)
-        took = self._pace.finish(measurement)
-        ended = _time_of(measurement)
-        if not ended:
-            ended = status_on(self._backend, measurement).word
-            ended += "" if took is None else f" in {format_seconds(took)}"
+        self._pace.done += 1
+        ended = _time_of(measurement) or status_on(self._backend, measurement).word
         told = [f"[{self._pace.done}/{self._pace.cases}] {measurement.kernel} {where}: {ended}"]
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
@@ -183,17 +176,15 @@ class _Bar(Shown):
         self._progress.update(self._task, description=one_line(what), total=cases or None)
 
     def started(self, case: Case) -> None:
-        super().started(case)
         where = f"{case.device}: " if self._labels else ""
         self._progress.update(self._task, description=one_line(f"{where}{case.name} {case.problem.label}"))
 
     def finished(self, measurement: Measurement) -> None:
-        took = self._pace.finish(measurement)
-        last = _time_of(measurement) or ("" if took is None else f"in {format_seconds(took)}")
-        ended = status_on(self._backend, measurement).word
-        self._advance([f"{ended}, {last}"] if last and not self._narrow else [])
+        time, ended = _time_of(measurement), status_on(self._backend, measurement).word
+        self._advance([] if self._narrow else [f"{ended}, {time}" if time else ended])
 
     def _advance(self, told: list[str]) -> None:
+        self._pace.done += 1
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
         self._progress.update(self._task, advance=1, told=", ".join(told))
@@ -203,7 +194,6 @@ class _Bar(Shown):
         self._progress.reset(self._task, description=one_line(title), total=max(1, steps), told="")
 
     def step(self) -> None:
-        self._pace.done += 1
         self._advance([])
 
     def profiling(self, case: Case) -> None:
@@ -244,13 +234,12 @@ def _show_times(run: Run, file: TextIO, **how: Any) -> None:
 
 
 class Pace:
-    """Times of a run's cases, several of which may run side by side."""
+    """How many cases of a run are done, and how long the others may take."""
 
     def __init__(self, cases: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.cases = cases
         self._clock = clock
         self._begun = clock()
-        self._running: dict[tuple[object, ...], float] = {}
         self.done = 0
 
     @property
@@ -258,31 +247,12 @@ class Pace:
         """Seconds since the first case could begin."""
         return self._clock() - self._begun
 
-    def start(self, case: Case) -> None:
-        params = {**(case.kernel.parameters if case.kernel else {}), **case.params}
-        self._running[_key(case.device, case.name, case.problem.label, params, case.block)] = self._clock()
-        # A kernel that chooses another runs with that one's block and parameters, and once a size.
-        self._running[_key(case.device, case.name, case.problem.label)] = self._clock()
-
-    def finish(self, done: Measurement) -> float | None:
-        """A case has ended: the seconds that it took; None where its beginning was not seen."""
-        self.done += 1
-        whole = _key(done.device, done.kernel, done.problem.label, done.params, done.block)
-        begun = self._running.pop(whole, None)
-        if begun is None:
-            begun = self._running.get(_key(done.device, done.kernel, done.problem.label))
-        return None if begun is None else self._clock() - begun
-
     def rest_s(self) -> float | None:
         """Seconds that the cases to come may take, as long as those before on average; None while unknown."""
         if self.done < _FEWEST or self.done >= self.cases:
             return None
         rest = self.gone_s / self.done * (self.cases - self.done)
         return rest if rest >= _SHORTEST_S else None
-
-
-def _key(*parts: object) -> tuple[object, ...]:
-    return tuple(frozenset(part.items()) if isinstance(part, Mapping) else part for part in parts)
 
 
 def format_seconds(seconds: float) -> str:

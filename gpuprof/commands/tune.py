@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof tune`: search, show what was found, write its files, and the kernel's where asked.
 
-Values go into a kernel file's header as text, and nothing else of the file changes. What was written is read
-again and held against what was meant: a header that would say anything else is not written.
+Values go into a kernel file's header as text, and nothing else of the file changes. What would be written is
+read and held against what is meant: a header that would say anything else is not written.
 """
 
 import difflib
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +49,6 @@ from gpuprof.tuning.space import (
     make_space,
     point_of,
     read_budget,
-    with_point,
 )
 from gpuprof.tuning.tuner import Tuner
 
@@ -98,8 +98,6 @@ def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | No
 
 #: Reads a kernel file's text.
 Read = Callable[[str], KernelFile]
-_TABLE = re.compile(r"\s*(\[\[?)\s*([\w.\"' -]+?)\s*\]\]?\s*(?:#.*)?$")
-_BY_HAND = "Write them there by hand."
 
 
 def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
@@ -108,84 +106,44 @@ def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
     Raises:
         InputError: The header is written in a way that this cannot follow.
     """
-    changed = {name: value for name, value in point.params if kernel.parameters[name] != value}
-    block = point.block if point.block != kernel.launch.block and not kernel.launches else None
-    text = _edited(source, kernel.id, changed, block)
-    _check(source, text, read, with_point(kernel, point))
-    return text
+    for name, value in point.params:
+        if kernel.parameters[name] != value:
+            kernel = replace(kernel, parameters={**kernel.parameters, name: value})
+            source = _edited(source, kernel, name, str(value), read)
+    if point.block != kernel.launch.block and not kernel.launches:
+        meant = replace(kernel, launch=replace(kernel.launch, block=point.block))
+        return _edited(source, meant, "block", _block(point.block), read)
+    return source
 
 
-def _edited(source: str, kernel_id: str, changed: Mapping[str, int], block: Sequence[int] | None) -> str:
-    """The text with numbers replaced where the header gives them."""
+def _edited(source: str, meant: Kernel, name: str, value: str, read: Read) -> str:
+    """The text in which one kernel is as meant: the first edit after which nothing else reads otherwise."""
+    before = read(source)
+    expected = {kernel.id: _bare(kernel) for kernel in (*before.kernels, meant)}
+    for text in _edits(source, name, value):
+        with suppress(InputError):
+            after = read(text)
+            found = {kernel.id: _bare(kernel) for kernel in after.kernels}
+            if found == expected and after.operation == before.operation:
+                return text
+    raise InputError(
+        f"The header of {meant.id} gives {name} in a way that cannot be edited.", fix="Write it by hand."
+    )
+
+
+def _edits(source: str, name: str, value: str) -> Iterator[str]:
+    """The text with a value where the header has one of that name, then where a variant may have its own."""
     span = header_span(source)
     assert span is not None
-    lines = source[span[0] : span[1]].split("\n")
-    for name, value in changed.items():
-        _replace_value(lines, kernel_id, name, str(value), r"[-+]?[0-9][0-9_]*|0x[0-9a-fA-F]+")
-    if block is not None:
-        _replace_value(lines, kernel_id, "block", _block(block), r"\[[^\]]*\]")
-    return source[: span[0]] + "\n".join(lines) + source[span[1] :]
-
-
-def _own_lines(lines: Sequence[str], kernel_id: str) -> list[int]:
-    """Lines that may give one kernel's values: its variant's, where it has one, then the file's."""
-    tables: list[tuple[str, int]] = []
-    table, number = "", 0
-    variant_of: dict[int, str] = {}
-    for line in lines:
-        if match := _TABLE.match(line):
-            table = match[2]
-            number += table == "variants"
-        tables.append((table, number if table.startswith("variants") else 0))
-        if table == "variants" and (match := re.match(r"\s*id\s*=\s*[\"'](\w+)[\"']", line)):
-            variant_of[number] = match[1]
-    own = next((number for number, name in variant_of.items() if name == kernel_id), 0)
-    wanted = ("variants", "variants.parameters", "variants.launch")
-    mine = [place for place, (name, of) in enumerate(tables) if own and of == own and name in wanted]
-    shared = [place for place, (name, _) in enumerate(tables) if name in ("", "parameters", "launch")]
-    # What a variant does not give itself is the file's, and that of other variants too.
-    return mine if own else shared
-
-
-def _replace_value(lines: list[str], kernel_id: str, name: str, value: str, pattern: str) -> None:
-    own = _own_lines(lines, kernel_id)
-    field = re.compile(rf"((?:^|[{{,])\s*{name}\s*=\s*)({pattern})(?=\s*(?:[,}}#]|$))")
-    for place in own:
-        text, count = field.subn(lambda match: match[1] + value, lines[place], count=1)
-        if count:
-            lines[place] = text
-            return
-    inline = re.compile(r"^(\s*parameters\s*=\s*\{)(.*)$")
-    for place in own:
-        if match := inline.match(lines[place]):
-            rest = match[2] if match[2].lstrip().startswith("}") else f",{match[2]}"
-            lines[place] = f"{match[1]} {name} = {value}{rest}"
-            return
-    for place in own:
-        if name != "block" and re.match(r"\s*id\s*=", lines[place]):  # a variant that has the file's values
-            lines.insert(place + 1, f"parameters = {{ {name} = {value} }}")
-            return
-    raise InputError(f"The header of {kernel_id} gives {name} in a way that cannot be edited.", fix=_BY_HAND)
-
-
-def _check(source: str, text: str, read: Read, meant: Kernel) -> None:
-    """Refuse a text that would be read as anything else than the old kernels and what was meant.
-
-    Raises:
-        InputError: It would.
-    """
-    try:
-        before, after = read(source), read(text)
-    except InputError as error:
-        raise InputError(
-            f"The header of {meant.id} cannot take the values: {error.what}", fix=_BY_HAND
-        ) from error
-    expected = {kernel.id: _bare(kernel) for kernel in (*before.kernels, meant)}
-    found = {kernel.id: _bare(kernel) for kernel in after.kernels}
-    if found != expected or before.operation != after.operation:
-        raise InputError(
-            f"The header of {meant.id} would say something else with the new values.", fix=_BY_HAND
-        )
+    old = r"\[[^\]]*\]" if name == "block" else r"[-+]?(?:0x[0-9a-fA-F]+|[0-9][0-9_]*)"
+    for pattern, new in (
+        (rf"(?m)(?:^|[{{,])\s*{name}\s*=\s*(?P<old>{old})(?=\s*(?:[,}}#]|$))", value),
+        (r"(?m)^\s*parameters\s*=\s*\{(?P<old>)(?=\s*\})", f" {name} = {value}"),
+        (r"(?m)^\s*parameters\s*=\s*\{(?P<old>)", f" {name} = {value},"),
+        (r"(?m)^\s*id\s*=.*(?P<old>)$", f"\nparameters = {{ {name} = {value} }}"),
+    ):
+        for match in re.compile(pattern).finditer(source, *span):
+            yield source[: match.start("old")] + new + source[match.end("old") :]
 
 
 def _bare(kernel: Kernel) -> Kernel:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -254,15 +254,6 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
         f"The header of {kernel.id} declares no candidates for"
         f" {', '.join(kernel.parameters) or 'its block'}.",
         fix=f"Add a table to it:\n[candidates]\n{line}\nor add {option} here.",
-    )
-
-
-def with_point(kernel: Kernel, point: Point) -> Kernel:
-    """A kernel whose defaults are a point's."""
-    return replace(
-        kernel,
-        parameters=dict(point.params),
-        launch=kernel.launch if kernel.launches else replace(kernel.launch, block=point.block),
     )
 
 
