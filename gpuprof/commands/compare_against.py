@@ -217,7 +217,7 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
     """
     from gpuprof.comparison.compared import compare_runs
 
-    outputs = Outputs.of(given.output)
+    outputs = Outputs.wanted(given.output)
     gates = read_gates(given.gate.fail_on, with_base=True)
     select, revision = given.select, str(given.select.against)
     folder = given.output.output or RUNS / f"compare-{datetime.now():%Y%m%d-%H%M%S}"

@@ -26,7 +26,7 @@ def compare_files(given: Given, paths: Sequence[Path]) -> ExitCode:
     """Compare results files with a base."""
     from gpuprof.comparison.compared import compare_runs
 
-    outputs = Outputs.of(given.output)
+    outputs = Outputs.wanted(given.output)
     gates = read_gates(given.gate.fail_on, with_base=True)
     held = (given.select, given.run, given.output)
     values = {name: value for each in held for name, value in vars(each).items()}
@@ -107,7 +107,7 @@ def fleet(given: Given, results: list[str]) -> int:
     from gpuprof.report.markdown import markdown_of
     from gpuprof.report.terminal import print_document
 
-    outputs = Outputs.of(given.output)
+    outputs = Outputs.wanted(given.output)
     named = list(files_of(results))
     if not named:
         raise InputError(

@@ -34,11 +34,17 @@ class Outputs:
     force: bool = False
 
     @classmethod
-    def of(cls, output: OutputOptions) -> "Outputs":
+    def of(cls, named: Mapping[str, Path], force: bool) -> "Outputs":
+        """Those of some names, of which one may be that of standard output."""
+        if list(named.values()).count(STANDARD_OUTPUT) > 1:
+            raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
+        return cls(named, force)
+
+    @classmethod
+    def wanted(cls, output: OutputOptions) -> "Outputs":
+        """Those that options name."""
         kinds = ("html", "json", "csv", "markdown", "junit")
-        named = {kind: path for kind in kinds if (path := getattr(output, kind)) is not None}
-        refuse_two_printed(*named.values())
-        return cls(named, output.force)
+        return cls.of({kind: path for kind in kinds if (path := getattr(output, kind))}, output.force)
 
     @property
     def paths(self) -> list[Path]:
@@ -55,33 +61,16 @@ class Outputs:
             for other in (*inputs, *self.paths[:number]):
                 if same_file(path, other):
                     raise InputError(f"{path} is named twice.", fix="Give every file a name of its own.")
-            check_writable(path, self.force)
+            check_output(path, self.force)
 
     def write(self, **texts: Callable[[], str]) -> None:
         """Write or print those that are wanted, and name the files."""
         for kind, text in texts.items():
-            if kind in self.named:
-                write_or_print(self.named[kind], text())
+            if kind == self.printed:
+                hand_over(text())
+            elif kind in self.named:
+                write_file(self.named[kind], text())
         print_written(*self.paths, aside=bool(self.printed))
-
-
-def refuse_two_printed(*paths: Path | None) -> None:
-    """Refuse to print more than one file."""
-    if paths.count(STANDARD_OUTPUT) > 1:
-        raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
-
-
-def write_or_print(path: Path, text: str) -> list[Path]:
-    """Write a file whole, or hand it over where its path is standard output.
-
-    Returns:
-        The file, if there is one.
-    """
-    if path == STANDARD_OUTPUT:
-        hand_over(text)
-        return []
-    write_file(path, text)
-    return [path]
 
 
 def text_of(run: Run, kind: str) -> str:
@@ -97,17 +86,12 @@ def text_of(run: Run, kind: str) -> str:
     return render_csv(run)
 
 
-def write_report(run: Run, path: Path) -> None:
-    """Render a run as one HTML file."""
-    text = text_of(run, "html")
-    signals.postpone()
-    write_file(path, text)
-
-
 def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = False) -> None:
     """Render a run whose results file is written, and see to it that both stand there at the end."""
+    text = text_of(run, "html")
+    signals.postpone()
     try:
-        write_report(run, page)
+        write_file(page, text)
     except InputError as error:
         print_written(results, aside=aside)
         raise OutputError(error.what, fix=f"Make room, then: gpuprof report {results}") from error
@@ -123,26 +107,23 @@ def write_file(path: Path, text: str) -> None:
         raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
 
 
-def check_report_path(path: Path, force: bool) -> None:
-    """Refuse a report's path before any work is done; an earlier report of gpuprof's may be replaced."""
-    generator = b'<meta name="generator" content="gpuprof '
-    check_writable(path, force or _begins(path, lambda head: generator in head))
+def check_output(path: Path, force: bool) -> None:
+    """Refuse a path before any work is done; a page of gpuprof's may be replaced, and an empty file.
+
+    A CI system prepares such a file.
+    """
+    check_writable(path, force or _may_be_replaced(path))
 
 
-def check_table_path(path: Path, force: bool) -> None:
-    """The same for Markdown and CSV: an empty file, as a CI system prepares one, may be replaced."""
-    check_writable(path, force or _begins(path, lambda head: not head))
-
-
-def _begins(path: Path, so: Callable[[bytes], bool]) -> bool:
-    """Whether a file begins so; False of what cannot be read."""
+def _may_be_replaced(path: Path) -> bool:
     try:
         if not path.is_file():  # a pipe that nobody writes to would hold us up
             return False
         with path.open("rb") as file:
-            return so(file.read(4096))
+            head = file.read(4096)
     except PATH_ERRORS:
         return False
+    return not head or b'<meta name="generator" content="gpuprof ' in head
 
 
 def print_written(*paths: Path, aside: bool = False) -> None:

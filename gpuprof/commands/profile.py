@@ -20,8 +20,7 @@ from gpuprof.commands.gating import hold
 from gpuprof.commands.output import (
     RUNS,
     Outputs,
-    check_report_path,
-    check_table_path,
+    check_output,
     link_latest,
     open_report,
     print_written,
@@ -73,7 +72,7 @@ class Destination:
 
         A lone `--json` or `--html` puts the other one beside it.
         """
-        printed, resume = Outputs.of(output).printed, output.resume
+        printed, resume = Outputs.wanted(output).printed, output.resume
         json, html, csv = (
             None if kind == printed else getattr(output, kind) for kind in ("json", "html", "csv")
         )
@@ -107,7 +106,7 @@ class Destination:
                     f"There is no run to resume: {self.json} does not exist.",
                     fix=nearest_file(self.json) or "Begin one with -o.",
                 )
-            check_report_path(self.html, force=False)
+            check_output(self.html, force=False)
         else:
             if self.is_named and not self.force:
                 refuse_what_was_stopped(self.json)
@@ -117,7 +116,7 @@ class Destination:
         if self.csv is not None:
             for path in (self.json, self.html):
                 check_distinct(path, self.csv)
-            check_table_path(self.csv, self.force)
+            check_output(self.csv, self.force)
 
     def open(self, run: Run) -> ResultsFile:
         """Claim the results file; a run that names no place gets a directory of its own."""

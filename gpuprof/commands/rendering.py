@@ -4,105 +4,87 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuprof import signals
 from gpuprof.commands.gating import hold, read_gates
 from gpuprof.commands.output import (
     STANDARD_OUTPUT,
-    check_report_path,
-    check_table_path,
+    Outputs,
     latest_results,
     open_report,
     print_written,
-    refuse_two_printed,
     text_of,
-    write_file,
-    write_or_print,
-    write_report,
 )
-from gpuprof.console import hand_over, say, say_lines, tell
+from gpuprof.console import say, tell
 from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, nearest_file, reason
-from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable, same_file
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, same_file
 from gpuprof.options import Given
 from gpuprof.reading import read_run, results_file
+from gpuprof.results import Run
 from gpuprof.store import write_run
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.gates import GateCondition
 
 
 def report(given: Given, results: Path | None, markdown: bool) -> ExitCode:
     """Make what is wanted of a results file, by default of the newest; hold the run against gates."""
     wanted = given.output
     source = results_file(results or latest_results())
-    main = _within(wanted.output, f"{source.stem}.md" if markdown else _page_name(source))
+    page = REPORT_NAME if source.name == RESULTS_NAME else f"{source.stem}.html"  # as the run called it
+    main = _within(wanted.output, f"{source.stem}.md" if markdown else page)
     csv = _within(wanted.csv, f"{source.stem}.csv")
-    printed = main == STANDARD_OUTPUT or (markdown and main is None)
-    refuse_two_printed(csv, STANDARD_OUTPUT if printed else None)
-    if wanted.open_ and (printed or markdown):
+    if main is None and markdown:
+        main = STANDARD_OUTPUT
+    elif main is None and (csv is None or wanted.open_):  # CSV alone is asked for without a page
+        main = source.with_name(page)
+    if wanted.open_ and (markdown or main == STANDARD_OUTPUT):
         raise InputError(
             "--open needs a page in a file.", fix="Drop --open, or --markdown and -o - beside it."
         )
-    if csv not in (None, STANDARD_OUTPUT) and main is not None:
-        check_distinct(csv, main)
+    kinds = {"markdown" if markdown else "html": main, "csv": csv}
+    outputs = Outputs.of({kind: path for kind, path in kinds.items() if path is not None}, wanted.force)
     gates = read_gates(given.gate.fail_on, with_base=False)
     run = read_run(source)
+    outputs.check([source])
     # Standard output holds a page or CSV, and nothing else.
-    aside = csv == STANDARD_OUTPUT or (main == STANDARD_OUTPUT and not markdown)
-    written = []
-    _check_table(csv, source, wanted.force)
-    if markdown:
-        from gpuprof.report.markdown import markdown_of
-        from gpuprof.report.run_text import run_report
+    aside = outputs.printed in ("html", "csv")
+    if not (markdown or main in (None, STANDARD_OUTPUT) or wanted.quiet):
+        from gpuprof.report.run_text import show_run
 
-        text = markdown_of(run_report(run))
-        _check_table(main, source, wanted.force)
-        if main is None or printed:
-            say_lines(text)
-        else:
-            if gates:
-                from gpuprof.comparison.gates import hold_run
-                from gpuprof.report.compared_text import gates_report
+        file = sys.stderr if aside else sys.stdout
+        show_run(run, file=file, table=wanted.table, hint="All rows: --table")
+    signals.postpone()
+    outputs.write(
+        markdown=lambda: _in_markdown(run, gates if main != STANDARD_OUTPUT else ()),
+        html=lambda: text_of(run, "html"),
+        csv=lambda: text_of(run, "csv"),
+    )
+    if wanted.open_ and main is not None:
+        open_report(main)
+    printed = outputs.printed == "markdown"
+    quiet = wanted.quiet and not printed
+    return hold(run, gates, strict=given.gate.strict, quiet=quiet, markdown=printed, aside=aside)
 
-                text += f"\n{markdown_of(gates_report(hold_run(gates, run)))}"
-            write_file(main, text)
-            written.append(main)
-    elif main == STANDARD_OUTPUT:
-        hand_over(text_of(run, "html"))
-    elif csv is None or main is not None or wanted.open_:  # CSV alone is asked for without a page
-        page = main or source.with_name(_page_name(source))
-        check_distinct(source, page)
-        check_report_path(page, wanted.force)
-        if not wanted.quiet:
-            from gpuprof.report.run_text import show_run
 
-            file = sys.stderr if aside else sys.stdout
-            show_run(run, file=file, table=wanted.table, hint="All rows: --table")
-        write_report(run, page)
-        written.append(page)
-    if csv is not None:
-        written += write_or_print(csv, text_of(run, "csv"))
-    print_written(*written, aside=aside)
-    if wanted.open_:
-        open_report(written[0])
-    in_markdown = markdown and printed
-    quiet = wanted.quiet and not in_markdown
-    return hold(run, gates, strict=given.gate.strict, quiet=quiet, markdown=in_markdown, aside=aside)
+def _in_markdown(run: Run, gates: "Sequence[GateCondition]") -> str:
+    """Its tables, and below them what became of gates."""
+    from gpuprof.comparison.gates import hold_run
+    from gpuprof.report.compared_text import gates_report
+    from gpuprof.report.markdown import markdown_of
+    from gpuprof.report.run_text import run_report
+
+    documents = (run_report(run), *([gates_report(hold_run(gates, run))] if gates else []))
+    return "\n".join(map(markdown_of, documents))
 
 
 def _within(path: Path | None, name: str) -> Path | None:
     """A file of this name where the path is a folder; else the path."""
     # os.path.isdir is False, and no error, for names that no file can have.
     return path / name if path is not None and os.path.isdir(path) else path
-
-
-def _page_name(source: Path) -> str:
-    """What the page of a results file is called: as the run called it that named its files itself."""
-    return REPORT_NAME if source.name == RESULTS_NAME else f"{source.stem}.html"
-
-
-def _check_table(path: Path | None, source: Path, force: bool) -> None:
-    if path is not None and path != STANDARD_OUTPUT:
-        check_distinct(source, path)
-        check_table_path(path, force)
 
 
 def import_report(

@@ -5,7 +5,6 @@
 from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.counts import has_any, sampled
@@ -21,8 +20,6 @@ from gpuprof.text import listed
 _OF_THE_CARD = {"executed_ptx", "launch_gate"}
 #: Share of the boost clock, which the theoretical compute peak assumes, below which a banner says so.
 CLOCK_LIMIT = 0.95
-#: Fewest samples that have a 95 % interval of the median at all.
-FEWEST_SAMPLES = 6
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
@@ -40,9 +37,7 @@ def cautions(run: Run) -> tuple[Banner, ...]:
         *_throttled(run),
         *_beyond_peak(run),
         *_noise(run),
-        *_few_samples(run),
         *_clocks(run),
-        *_peaks(run),
         *_counters(run),
         *_disagreement(run),
     ]
@@ -289,26 +284,6 @@ def _noise(run: Run) -> Iterator[Banner]:
     )
 
 
-def _few_samples(run: Run) -> Iterator[Banner]:
-    found = [
-        (cold.median_us * cold.launches_per_sample, len(cold.samples_us), case)
-        for case in run.cases
-        if speed_of(run, case) and case.timing and (cold := case.timing.cold) and cold.ci95_rel is None
-    ]
-    if not found:
-        return
-    sample_us, taken, case = max(found, key=lambda item: item[0])
-    needed = ceil(FEWEST_SAMPLES * sample_us / 1e5) / 10
-    yield Banner(
-        "few_samples",
-        "note",
-        f"Too few samples for an interval in {plural(len(found), 'case')}",
-        f"Longest: {name_of_case(case)}, {plural(taken, 'sample')} of"
-        f" {numbers.time_us(sample_us)} each; an interval needs {FEWEST_SAMPLES}.",
-        f"Measure longer: --seconds {needed:g}.",
-    )
-
-
 def _clocks(run: Run) -> Iterator[Banner]:
     timed = [case for case in run.cases if speed_of(run, case) and not on_host(run, case)]
     slow = []
@@ -339,20 +314,6 @@ def _clocks(run: Run) -> Iterator[Banner]:
             "note",
             f"Clocks unknown for {plural(len(blind), 'case')}",
             f"{reason or 'No reason was recorded'}. Throttling would go undetected.",
-        )
-
-
-def _peaks(run: Run) -> Iterator[Banner]:
-    for device in {device.name: device for device in run.devices}.values():
-        known = device.peak_bandwidth_gbps is not None and device.peak_fp32_gflops is not None
-        if run.backend != "gpu" or known:
-            continue
-        missing = "bandwidth" if device.peak_bandwidth_gbps is None else "compute rate"
-        yield Banner(
-            "unknown_peak",
-            "note",
-            f"The theoretical peak {missing} of this device is unknown",
-            "Shares of it are not shown, and no limiter is named.",
         )
 
 

@@ -71,12 +71,10 @@ def sampled(**blocks: tuple[int, int]) -> Run:
     return replace(sim_run(), cases=tuple(cases))
 
 
-BLIND = replace(DEVICE, peak_bandwidth_gbps=None, peak_fp32_gflops=None)
 UNCOUNTED = case("b", counters={}, counters_reason=None)
 REFUSED = case("c", counters={}, counters_reason="no permission")
 HOT, BRAKE = ("hardware thermal slowdown",), ("external power brake",)
 PEAK_US = 2 * 4096**3 / (DEVICE.peak_fp32_gflops * 1e3)  # type: ignore[operator]
-FEW = {"ci95_rel": None, "rounds_us": ((100_001.0,) * 5,)}
 LIBRARY = run(
     "gpu",
     [reference_record("cublas", "gemm", "cuBLAS")],
@@ -128,7 +126,6 @@ LIBRARY = run(
             "warning",
             ("2 cases noisy", f"b {AT}: ±2.5 % (threshold ±0.5 %)."),
         ),
-        (of(cold("a", **FEW)), "few_samples", "note", (f"a {AT}, 5 samples of", "--seconds 0.2.")),
         # 95 % of 1980 MHz is 1881.
         (
             of(clocked("a", 1880, 1700), clocked("b", 1700, 1650), clocked("c", None, 1800)),
@@ -142,7 +139,6 @@ LIBRARY = run(
             "note",
             ("Clocks unknown for 2 cases", "NVML is missing. "),
         ),
-        (of(case(), devices=(BLIND,)), "unknown_peak", "note", ("peak bandwidth of",)),
         (of(case(), UNCOUNTED), "no_counters", "note", ("1 case of 2", "not asked for", "occupancy.")),
         (of(UNCOUNTED, REFUSED), "no_counters", "note", ("2 cases of 2", "no permission. ")),
         # A library's kernels are its own affair.
