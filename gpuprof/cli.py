@@ -167,7 +167,7 @@ _add(
         list[Path] | None,
         "BASE NEW",
         "Results files, or folders whose files are rounds of one code; after --against, the kernels: a"
-        " folder, .cu files, or an operation of a gpuprof checkout.",
+        " folder, or .cu files.",
         None,
     ),
 )

@@ -31,19 +31,15 @@ from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, ToolError
 from gpuprof.files import check_writable
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
-from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import Keep, Progress, measure_in_turns
 from gpuprof.options import Given, SelectOptions
-from gpuprof.problems.declaration import FILE_NAME
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS
 
-#: Where gpuprof's own ladders stand in a checkout of it.
-_OWN_LADDERS = Path("gpuprof", "kernels")
 #: Longest that git may take.
 _GIT_TIMEOUT_S = 120.0
 #: Files of one version, and their bytes, that are no longer a folder of kernels.
@@ -61,20 +57,11 @@ class Repository:
 
     @classmethod
     def around(cls, wanted: Sequence[Path]) -> "Repository":
-        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout."""
+        """The one repository of several paths."""
         if not wanted:
             raise InputError(
                 "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
             )
-        if len(wanted) == 1 and str(wanted[0]) in shipped_names() and not wanted[0].exists():
-            root = _root_of(Path())
-            own = _OWN_LADDERS / wanted[0]
-            if not (root / own / FILE_NAME).exists():
-                raise InputError(
-                    f"{wanted[0]} comes with gpuprof, and this is not a checkout of gpuprof's repository.",
-                    fix="--against is for kernels in a git repository: name their folder, or .cu files.",
-                )
-            return cls(root, (own,))
         roots, paths = set(), []
         for path in wanted:
             if not path.exists():

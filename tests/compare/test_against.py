@@ -90,7 +90,6 @@ def test_one_kernel_only(repository):
         (["--against", "--exec=x", "ops/histogram"], "'--exec=x' names no commit"),
         (["--against", "HEAD"], "There is nothing to measure."),
         (["--against", "HEAD", "ops/nothing"], "There is no ops/nothing."),
-        (["--against", "HEAD", "transpose"], "not a checkout of gpuprof's repository"),
         (["--against", "HEAD", "/"], "git"),
         (["--against", "HEAD", "later"], "There is no later at HEAD."),
         (["--against", "HEAD", "ops/histogram", "-k", "naive"], "There is no histogram kernel 'naive'."),
