@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of one ladder: who is fastest, by how much, what limits it, and what to do about that."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -12,7 +12,7 @@ from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.models import model_interval, modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
-from gpuprof.analysis.status import exceeded_limit, status_of
+from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Model, Run
 from gpuprof.text import format_extent, listed
 
@@ -53,7 +53,7 @@ class Answer:
         time_us: Cold median; where it is noisy, `noise` is its interval, as `±1.6 %`.
         alike: Kernels and references that the figures do not tell apart from it.
         unknown: Why not, of each kernel that has no modelled time; one of them may be faster.
-        cautions: What else to know before believing it: who is slowest, who has no result.
+        doubt: Why not to believe it; else empty.
     """
 
     size: str
@@ -72,7 +72,7 @@ class Answer:
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
-    cautions: tuple[str, ...] = ()
+    doubt: str = ""
     action: Action | None = None
     lead: str = ""
 
@@ -110,6 +110,12 @@ class Answer:
         return f"{_NEAR[self.kind]} {listed(self.alike, most)}" if self.alike else ""
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """What else to know before believing it."""
+        unknown = f"not modelled: {listed([*self.unknown], _MOST_NAMED)}" if self.unknown else ""
+        return tuple(filter(None, (self.doubt, unknown)))
+
+    @property
     def tile(self) -> tuple[str, ...]:
         """What a tile says below the time: one share of a peak, what limits it, the launch overhead."""
         overhead = self.overhead.text if self.overhead else ""
@@ -122,10 +128,7 @@ class Answer:
 
 
 def answer_of(run: Run, ladder: SizeLadder) -> Answer:
-    """The answer of one ladder: by times, else by bounds, which it says; else that nothing can be told.
-
-    Kernels without a correct result are named in each.
-    """
+    """The answer of one ladder: by times, else by bounds, which it says; else that nothing can be told."""
     if ladder.fastest is not None:
         return _by_time(run, ladder, ladder.rung(ladder.fastest))
     return _untimed(run, ladder) or _untold(run, ladder)
@@ -135,13 +138,15 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     speed = rung.speed
     assert speed is not None
     width = speed.timing.ci95_rel
-    doubts = []
+    doubt = ""
     if rung.limits is not None and beats_its_bound(rung.limits):
-        label = rung.limits.binding.label
-        doubts.append(f"faster than its bound ({label}) allows: its counts or the rates are wrong")
+        doubt = (
+            f"faster than its bound ({rung.limits.binding.label}) allows: its counts or the rates are wrong"
+        )
     return replace(
-        _naming(run, ladder, rung, doubts),
+        _naming(run, ladder, rung),
         kind="timed",
+        doubt=doubt,
         time_us=speed.median_us,
         noise=f"±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else "",
         reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
@@ -151,7 +156,7 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     )
 
 
-def _naming(run: Run, ladder: SizeLadder, rung: Rung, cautions: Iterable[str]) -> Answer:
+def _naming(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     """What any answer says that names a rung."""
     return Answer(
         size=ladder.size.label,
@@ -162,7 +167,6 @@ def _naming(run: Run, ladder: SizeLadder, rung: Rung, cautions: Iterable[str]) -
         bound_us=rung.limits.least_us if rung.limits else None,
         limiter=rung.limiter,
         overhead=launch_overhead(run, rung.case),
-        cautions=(*cautions, *_without(run, ladder)),
         action=next(iter(rung.actions), None),
     )
 
@@ -235,17 +239,8 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         for other in usable
         if not other.case.model and (modelled or other.case.model_reason)
     }
-    cautions = []
-    if others and others[-1][2].kernel.id not in alike:
-        most, _, slowest = others[-1]
-        time = f"{numbers.time_us(most, 2)} modelled" if modelled else f"at least {numbers.time_us(most)}"
-        limiter = f", {slowest.limiter.word}" if slowest.limiter and not modelled else ""
-        cautions.append(f"slowest {slowest.kernel.id}, {time}{limiter}")
-    if without:
-        cautions.append(f"not modelled: {listed([*without], _MOST_NAMED)}")
     kind: Literal["modelled", "bounded"] = "modelled" if modelled else "bounded"
-    found = _naming(run, ladder, rung, cautions)
-    return replace(found, kind=kind, model=model, alike=alike, unknown=without)
+    return replace(_naming(run, ladder, rung), kind=kind, model=model, alike=alike, unknown=without)
 
 
 def _untold(run: Run, ladder: SizeLadder) -> Answer:
@@ -257,22 +252,4 @@ def _untold(run: Run, ladder: SizeLadder) -> Answer:
     else:
         ran = f"{usable} of {len(ladder.rungs)} {kernels} ran correctly"
         lead = f"no answer: {ran}{', none with a figure to compare' if usable else ''}"
-    return Answer(ladder.size.label, "none", lead=lead, cautions=tuple(_without(run, ladder)))
-
-
-def _without(run: Run, ladder: SizeLadder) -> Iterator[str]:
-    """Who has no correct result, by how it ended; what does not apply at this size is no failure."""
-    ended: dict[str, list[str]] = {}
-    for rung in ladder.rungs:
-        status = status_of(run, rung.case)
-        if not status.usable and rung.case.outcome != "skipped":
-            how = _END[rung.case.outcome]
-            if rung.case.over_limit:
-                how = f"exceeds the {exceeded_limit(rung.case)}"
-            ended.setdefault(how, []).append(rung.kernel.id)
-    for how, kernels in ended.items():
-        verb = how.replace("exceeds", "exceed") if len(kernels) > 1 else how
-        yield f"{listed(kernels, _MOST_NAMED)} {verb}"
-
-
-_END = {"incorrect": "computed a wrong result", "failed": "failed", "timeout": "timed out"}
+    return Answer(ladder.size.label, "none", lead=lead)

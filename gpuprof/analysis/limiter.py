@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What limits a case, in a word or two of the field: `issue 88.5 %`, `latency-bound`, `DRAM 92.1 %`."""
+"""What limits a case, in a word or two of the field: `issue 89 %`, `latency-bound`, `DRAM 92 %`."""
 
 from dataclasses import dataclass
 
@@ -48,8 +48,8 @@ class Limiter:
 
     @property
     def brief(self) -> str:
-        """For a column: `issue 88.5 %`, or the word where there is no share."""
-        return self.word if self.share_pct is None else f"{self.name} {numbers.percent(self.share_pct)}"
+        """For a column: `issue 89 %`, or the word where there is no share."""
+        return self.word if self.share_pct is None else f"{self.name} {numbers.percent(self.share_pct, 2)}"
 
     @property
     def text(self) -> str:

@@ -222,7 +222,7 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
         (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
         _against(ladders, 4),
         of_figure("pct_of_limit", 5, "Of the theoretical peak over this size: bandwidth or arithmetic."),
-        (Column("limited by", True, 5, "Its largest part of the time, or latency."), _limiter),
+        (Column("limited by", True, 5, "Its largest part of the time, or latency."), limiter_cell),
         (Column("gain", True, 6, FIGURES["gain"].meaning), _gain),
     ]
 
@@ -237,7 +237,8 @@ def _against(ladders: Sequence[SizeLadder], rank: int) -> Filled:
     return of_figure(key, rank, f"How many times as fast as {whose}.", f"vs {name}")
 
 
-def _limiter(row: CaseRow) -> Cell:
+def limiter_cell(row: CaseRow) -> Cell:
+    """What limits a case that was timed."""
     found = row.shown.limiter if row.shown and row.usable else None
     return Cell(found.brief) if found else _NOTHING
 

@@ -20,7 +20,16 @@ from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Banner, Level, Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
-from gpuprof.report.case_table import CaseRow, Filled, case_table, filled_table, of_figure, of_model, part_of
+from gpuprof.report.case_table import (
+    CaseRow,
+    Filled,
+    case_table,
+    filled_table,
+    limiter_cell,
+    of_figure,
+    of_model,
+    part_of,
+)
 from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
     CAUTION,
@@ -224,7 +233,7 @@ def _columns(
     run: Run, group: Group, ladder: SizeLadder, heading: str, scale: tuple[float, str], pending: bool
 ) -> list[Filled]:
     name: Filled = (Column(heading, right=False), lambda row: Cell(_name(ladder, row)))
-    limited: Filled = (Column("limited by", False, 1), lambda row: _PENDING if pending else _limiter(row))
+    limited: Filled = (Column("limited by", False, 1), lambda row: _PENDING if pending else limiter_cell(row))
     if run.backend == "none":
         keys = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")
         return [name, *(of_figure(key, rank) for rank, key in enumerate(keys))]
@@ -278,14 +287,6 @@ def _versus(other: Rung, name: str, rank: int, digits: int) -> Filled:
         return Cell(f"{numbers.significant(factor, digits if factor >= 1 else 2)}×", factor)
 
     return Column(name, True, rank, f"How many times as fast as {name}."), read
-
-
-def _limiter(row: CaseRow) -> Cell:
-    found = row.rung.limiter if row.shown else None
-    if found is None:
-        return Cell("–")
-    share = found.share_pct
-    return Cell(found.word if share is None else f"{found.name} {numbers.percent(share, 2)}")
 
 
 def _cell(figure: Figure, row: CaseRow, write: Callable[[float], str]) -> Cell:
