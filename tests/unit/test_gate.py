@@ -3,13 +3,14 @@
 """A stream is held back while a batch is queued, unless that cannot come through."""
 
 import ctypes
+from collections import Counter
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
 
 from gpuprof.backends.gpu import timer as timing
-from gpuprof.backends.gpu.timer import EventTimer
+from gpuprof.backends.gpu.timer import Around, EventTimer
 
 GOOD = SimpleNamespace(value=0)
 
@@ -65,3 +66,13 @@ def test_no_more_is_queued_than_a_driver_takes(closed, launches):
     assert bool(closed) == (not timer.ungated)
     assert not closed or queued + 3 * samples + 2 <= 1020
     assert bool(closed) == (launches < 900)
+
+
+@pytest.mark.parametrize("beside", [0, 1, 2])
+def test_launches_are_timed_at_each_of_four_places_in_the_queue(closed, beside):
+    queued = []
+    timer = EventTimer("stream", lambda: queued.append("flush"))
+    before = Around(beside, lambda: queued.extend(["beside"] * beside), nothing)
+    timer.cold(lambda: queued.append("timed"), 64, settle=0, around=before)
+    places = Counter(number % 4 for number, what in enumerate(queued) if what == "timed")
+    assert places == dict.fromkeys(range(4), 16)
