@@ -21,7 +21,7 @@ from recording import save_answers
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.device_memory import device_memory
-from gpuprof.backends.sim.launching import bound_launches, run_launches
+from gpuprof.backends.sim.launching import launches_of
 from gpuprof.counters import PIPES
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import shipped_ladder
@@ -46,13 +46,10 @@ def _record(backend: SimBackend, case: Measurement, answers: dict[str, dict[str,
     shape = configure(kernel, problem, case.block, case.params, backend.device)
     compiled = compile_kernel(shape, backend.compile_arch)
     (function,) = compiled.values()
-    programs = backend.decoded.programs(shape, compiled)
-    (program,) = programs.values()
+    launches = launches_of(backend.decoded, shape, compiled, backend.samples(shape))
+    (program,) = launches.programs.values()
     memory, buffers = device_memory(shape, backend.references_of(problem).inputs, None)
-    (result,) = run_launches(
-        *(backend.device, shape, programs, bound_launches(backend.device, shape, compiled)),
-        *(backend.decoded.find_links(shape, compiled, programs), backend.samples(shape), memory, buffers),
-    )
+    (result,) = launches.run(memory, buffers)
     listing, counted = program.listing, Executed.by(result)
     code = f"code {hashlib.sha256(function.cubin).hexdigest()[:16]}"
     answers[code] = {

@@ -89,7 +89,6 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     assert sliced == [True]
     assert found.caveat is None
     assert found.counters == with_values.counters
-    assert not found.others
 
 
 @pytest.mark.parametrize(

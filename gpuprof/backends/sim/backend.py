@@ -11,64 +11,58 @@ from threading import Lock, Thread
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim.device_memory import (
-    check_room,
-    device_memory,
-    outlasts_a_launch,
-    renew,
-)
+from gpuprof.backends.sim.device_memory import check_room, device_memory
 from gpuprof.backends.sim.executed import (
     RUN_WHOLE,
     BlocksBuildOnEachOther,
     ExecutedCase,
-    OtherOrders,
     SampleFallsShort,
     check_coverage,
     check_verdict,
     findings_of,
-    mistaken_shares,
 )
 from gpuprof.backends.sim.instructions import DecodedKernels
-from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launches, unchecked
-from gpuprof.backends.sim.located import FOLLOWED, failure_of
+from gpuprof.backends.sim.launching import launches_of, unchecked
+from gpuprof.backends.sim.located import FOLLOWED, failure_of, following
 from gpuprof.backends.sim.modelling import executed_case
-from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
-from gpuprof.backends.sim.sampled import WAIT, are_dear, sample_of
-from gpuprof.backends.sim.sim_references import References
-from gpuprof.backends.sim.told_faults import told
-from gpuprof.backends.sim.waiting import (
+from gpuprof.backends.sim.reordered import (
+    check_other_orders,
+    outlasts_a_launch,
+    verify_again,
+    wrong_later,
+)
+from gpuprof.backends.sim.sampled import (
     DEAR,
     DEPENDS,
     FOLLOWS,
+    WAIT,
     NotConclusive,
+    are_dear,
     at_smaller_size,
     by_work,
     cards_like,
     may_wait,
     never_written,
+    sample_of,
     smaller_case,
     stands_for_grid,
     verification_of_missing,
 )
+from gpuprof.backends.sim.sim_references import References
+from gpuprof.backends.sim.told_faults import told
 from gpuprof.backends.sim.watching import watching
 from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
-    Buffer,
     FaultKind,
-    GlobalMemory,
     Kept,
     KernelFault,
-    LaunchResult,
-    Observer,
-    Order,
     Sample,
     SliceRun,
     TooMuchWork,
     ValuelessElements,
     ValueNeeded,
-    Witness,
     combined,
 )
 from gpuprof.kernels.shape import ConfiguredCase
@@ -76,7 +70,6 @@ from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
 from gpuprof.options import USUAL, RunOptions
 from gpuprof.problems.problem import Problem
-from gpuprof.problems.references import Array
 from gpuprof.results import BackendName, Verification
 
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
@@ -290,22 +283,16 @@ class SimBackend(Backend):
             NotConclusive: One does what no slice has, depends on values that they compute, or takes too long;
                 or the samples do not stand for the grids.
         """
-        bound = bound_launches(self.device, case, compiled)
-        programs = self.decoded.begun(case, compiled, with_slice=True)
-        if any(program.deciding is None for program in programs.values()):
+        launches = launches_of(self.decoded, case, compiled, samples, with_slice=True)
+        if any(program.deciding is None for program in launches.programs.values()):
             raise NotConclusive
-        links = self.decoded.find_links(case, compiled, programs)
-        check_room(case, programs.values())
+        check_room(case, launches.programs.values())
         memory, buffers = device_memory(case, self.references_of(case.problem).inputs, None)
         watch, observers = watching(self.device, case, compiled)
         sliced = SliceRun(_MOST_SLICE_STEPS, ValuelessElements())
         try:
             with timeline.span("execute", case.kernel.id):
-                results = run_launches(
-                    *(self.device, case, programs, bound, links, samples, memory, buffers),
-                    sliced=sliced,
-                    observers=observers,
-                )
+                results = launches.run(memory, buffers, sliced=sliced, observers=observers)
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
         except KernelFault as fault:
@@ -317,9 +304,7 @@ class SimBackend(Backend):
             if finer is None or finer in samples:
                 raise NotConclusive
             return self._count_slices(case, compiled, [finer])
-        return executed_case(
-            self.device, case, compiled, programs, [link() for link in links], results, buffers, watch
-        )
+        return executed_case(launches, results, memory, buffers, watch)
 
     def _run(
         self,
@@ -334,8 +319,8 @@ class SimBackend(Backend):
         executed: dict[float | None, ExecutedCase] = {}
 
         def attempt(unread: float | None) -> Verification:
-            followed = any(one.followed for one in executed.values())
-            executed[unread] = self._execute(case, compiled, samples, unread, followed)
+            follow = any(one.launches.follows_undefined for one in executed.values())
+            executed[unread] = self._execute(case, compiled, samples, unread, follow=follow)
             return references.verify(executed[unread].buffers, whole=not sampled)
 
         proof = prove(problem, case.kernel.poison_inout, attempt)
@@ -348,10 +333,10 @@ class SimBackend(Backend):
             check_verdict(proof.verification, found)
         elif sampled:
             check_coverage(problem, found)
-        elif passed and found.others is not None:
-            check_other_orders(found.others, references)
-        if passed and found.again and not once:
-            later = verify_again(problem, found, self._options.seed + 1, whole=not sampled)
+        elif passed:
+            check_other_orders(found, references)
+        if passed and not once and outlasts_a_launch(found):
+            later = verify_again(found, self._options.seed + 1)
             if not later.passed:
                 if sampled:
                     check_verdict(later, found)
@@ -386,19 +371,16 @@ class SimBackend(Backend):
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None = None,
-        follow_undefined: bool = False,
-    ) -> "ExecutedCase":
+        *,
+        follow: bool = False,
+    ) -> ExecutedCase:
         """Run each launch, or a sample of its blocks; `unread` as in `device_memory`.
 
         A case that reads shared memory which nobody has written, or a lane that takes no part in a shuffle,
-        is run once more, to see where that ends.
-        One that may read a register before its first write is followed at once.
+        is run once more, to `follow` where that ends.
         """
-        arguments = case, compiled, samples, unread
-        if not follow_undefined:
-            with suppress(KernelFault):
-                return self._execute_once(*arguments, follow_undefined=False)
-        return self._execute_once(*arguments, follow_undefined=True)
+        once = partial(self._execute_once, case, compiled, samples, unread)
+        return once(True) if follow else following(once)
 
     def _execute_once(
         self,
@@ -406,76 +388,26 @@ class SimBackend(Backend):
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None,
-        *,
-        follow_undefined: bool,
-    ) -> "ExecutedCase":
-        problem = case.problem
-        bound = bound_launches(self.device, case, compiled)
-        programs = self.decoded.begun(case, compiled, follow_undefined=follow_undefined)
-        if not follow_undefined and any(program.unwritten for program in programs.values()):
-            programs = self.decoded.programs(case, compiled, follow_undefined=True)
-        inputs = self.references_of(problem).inputs
+        follow: bool,
+    ) -> ExecutedCase:
+        launches = launches_of(self.decoded, case, compiled, samples, follow_undefined=follow)
+        programs = launches.programs
         check_room(case, programs.values())
-        memory, buffers = device_memory(case, inputs, unread)
-        links = self.decoded.find_links(case, compiled, programs)
+        memory, buffers = device_memory(case, self.references_of(case.problem).inputs, unread)
         watch, observers = watching(self.device, case, compiled)
-
-        def launch_all(
-            memory: GlobalMemory = memory,
-            buffers: Mapping[str, Buffer] = buffers,
-            order: Order | None = None,
-            observers: Sequence[Observer] = (),
-        ) -> list[LaunchResult]:
-            given = self.device, case, programs, bound, links, samples, memory, buffers
-            return run_launches(*given, order=order, observers=observers)
-
-        explain = partial(failure_of, case=case, memory=memory)
-
-        def again(content: Mapping[str, Array]) -> None:
-            renew(problem, content, buffers)
-            first = case.launches[0]
-            renew_symbols(programs[first.entry], first, memory, buffers)
-            try:
-                launch_all()
-            except KernelFault as fault:
-                fault = told(fault, programs, memory.buffers)
-                text = f"{fault.detail}, in a second launch, which finds what the first left in memory"
-                raise explain(fault.told(text)) from fault
-
-        def in_order(order: Order, watched: Sequence[str]) -> tuple[Witness, Mapping[str, Buffer]]:
-            fresh, arrays = device_memory(case, inputs, unread)
-            witness = Witness([arrays[name] for name in watched])
-            launch_all(fresh, arrays, order, [witness])
-            return witness, arrays
-
         try:
             with timeline.span("execute", case.kernel.id):
-                results = launch_all(observers=observers if self._models else [])
+                results = launches.run(memory, buffers, observers=observers if self._models else [])
         except KernelFault as fault:
-            if fault.kind in FOLLOWED and not follow_undefined:
+            if fault.kind in FOLLOWED and not follow:
                 raise
-            sampled = any(sample is not None for sample in samples)
-            if sampled and fault.kind is FaultKind.ENDLESS and may_wait(programs.values()):
+            if launches.sampled and fault.kind is FaultKind.ENDLESS and may_wait(programs.values()):
                 raise BlocksBuildOnEachOther(WAIT) from None
             meets = fault.other_block not in (None, fault.block)
-            if sampled and meets and any(program.means.fences for program in programs.values()):
+            if launches.sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
-            fault = told(fault, programs, memory.buffers)
-            raise explain(fault) from fault
-        result = combined(results)
-        mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
-        seen = watch if self._models else None
-        linked = [link() for link in links]
-        found = executed_case(
-            *(self.device, case, compiled, programs, linked, results, buffers, seen), mistaken=mistaken
-        )
-        entries = [one.entry for one in case.launches]
-        return replace(
-            found,
-            combined=any(buffer.combined for buffer in memory.buffers),
-            again=again if outlasts_a_launch(problem, memory, buffers, sampled=any(samples)) else None,
-            others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
-        )
+            raise failure_of(told(fault, programs, memory.buffers), case, memory) from fault
+        return executed_case(launches, results, memory, buffers, watch if self._models else None, unread)
 
     def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""

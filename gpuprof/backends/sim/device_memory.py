@@ -95,20 +95,6 @@ def renew(problem: Problem, content: Mapping[str, Array], buffers: Mapping[str, 
         buffers[spec.name].refill(content[spec.name])
 
 
-def outlasts_a_launch(
-    problem: Problem, memory: GlobalMemory, buffers: Mapping[str, Buffer], *, sampled: bool
-) -> bool:
-    """Whether a launch may find out that there was one before.
-
-    It may by its module's variables, where it changes one, and by outputs, where it looks at one; of a grid
-    that is sampled these hold no results.
-    """
-    if any(buffer.changed for buffer in memory.variables.values()):
-        return True
-    outputs = (buffers[spec.name] for spec in problem.outputs if not spec.is_read)
-    return not sampled and any(one.loaded for one in outputs)
-
-
 def arguments_of(
     bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer], memory: GlobalMemory
 ) -> list[Argument]:

@@ -5,30 +5,20 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuprof.backends.base import ExplainedFailure, Findings
+from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.instructions import NoLink, whole
+from gpuprof.backends.sim.launching import Launches
 from gpuprof.backends.verification import Proof, sentence_of
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.executor import (
-    Buffer,
-    KernelFault,
-    LaunchResult,
-    Openness,
-    Order,
-    Program,
-    Stored,
-    Witness,
-    source_name,
-)
+from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, Stored, source_name
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.references import Array
 from gpuprof.results import Counter, Model, SourceLine, Verification
 
 #: Share of an output by which sums of weights may be off, which are ratios.
@@ -57,52 +47,36 @@ _ELSEWHERE = "the kernel stands in an included file, and lines are counted of th
 
 
 @dataclass(frozen=True, slots=True)
-class OtherOrders:
-    """A case in other orders of its warps and blocks.
-
-    Args:
-        run: Launches it in fresh memory in another order; returns who wrote the arrays named, and all arrays.
-        openness: Whether any order leaves something else behind.
-        steps: Instructions that all batches took in the first order.
-    """
-
-    run: Callable[[Order, Sequence[str]], tuple[Witness, Mapping[str, Buffer]]]
-    explain: Callable[[KernelFault], ExplainedFailure]
-    entries: Sequence[str]
-    openness: Openness
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
 class ExecutedCase:
     """What executing one case left and counted.
 
     Args:
+        result: Of all launches, as one.
         caveat: Why the counts are estimates; None where they are not.
         lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
-        expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
-        again: Launches once more in the same memory, with other content of the problem's arrays; None where
-            nothing in it can tell a launch that there was one before.
-        others: The case in other orders of its warps and blocks; None where it was not launched with values.
+        unread: What arrays held that it must not read, as for `device_memory`.
         model: Models its time, or tells why not.
     """
 
+    launches: Launches
+    result: LaunchResult
+    memory: GlobalMemory
     buffers: Mapping[str, Buffer]
     counters: Mapping[str, Counter]
     caveat: str | None
     lines: tuple[SourceLine, ...] | None
-    combined: bool
     remarks: tuple[str, ...]
-    stored: Mapping[str, Stored]
-    expected_instructions: float
-    followed: bool
-    again: Callable[[Mapping[str, Array]], None] | None = None
-    others: OtherOrders | None = None
+    unread: float | None
     model: Callable[[], tuple[Model | None, str | None]] = lambda: (None, "it was not counted")
 
     @property
     def lines_reason(self) -> str | None:
         return _ELSEWHERE if self.lines is None else None
+
+    @property
+    def expected_instructions(self) -> float:
+        """What the whole grid would execute, summed over lanes, as far as a sample tells."""
+        return self.result.lane_instructions * self.result.total_blocks / self.result.sampled_blocks
 
 
 class SampleFallsShort(CaseSkipped):
@@ -171,7 +145,7 @@ def mistaken_shares(
 
 def check_coverage(problem: Problem, executed: ExecutedCase) -> None:
     """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out."""
-    for spec, covered in mistaken_shares(problem, executed.buffers, executed.stored):
+    for spec, covered in mistaken_shares(problem, executed.buffers, executed.result.stored):
         if spec.is_read:
             continue
         item = spec.nbytes // spec.elements

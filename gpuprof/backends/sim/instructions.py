@@ -179,9 +179,12 @@ class DecodedKernels:
         follow_undefined: bool = False,
         with_slice: bool = False,
     ) -> dict[str, Program]:
-        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
+        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one.
+
+        One that may read a register before its first write is followed in any case.
+        """
         executed = compiled if self._is_executed(case, compiled) else compile_kernel(case, self.arch)
-        return {
+        found = {
             entry: replace(
                 self.kept.load(
                     function.ptx,
@@ -193,6 +196,9 @@ class DecodedKernels:
             )
             for entry, function in executed.items()
         }
+        if any(program.unwritten for program in found.values()) and not (follow_undefined or with_slice):
+            return self.programs(case, compiled, follow_undefined=True)
+        return found
 
     def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool) -> dict[str, Program]:
         """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""One launch of a case: what it is given, what the driver would refuse, and how the executor runs it."""
+"""The launches of a case: what they are given, what a driver would refuse, and how the executor runs them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.device_memory import arguments_of
-from gpuprof.backends.sim.instructions import FindLink
+from gpuprof.backends.sim.instructions import DecodedKernels, FindLink, NoLink
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, Sample, launch
@@ -27,79 +27,97 @@ from gpuprof.problems.formulas import ExpressionError
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
-
-def bound_launches(device: Device, case: ConfiguredCase, compiled: Functions) -> list[list[BoundArgument]]:
-    """What each launch of a case is given; the executor runs its PTX, and the card can hold all of them."""
-    _check_has_ptx(case.kernel, compiled)
-    for one in case.launches:
-        check_launch(device, one, compiled[one.entry])
-    return [list(bind_arguments(case, one, compiled[one.entry])) for one in case.launches]
+_NOT_LINKED = NoLink("its counts are not wanted")
 
 
-def run_launch(
-    device: Device,
-    program: Program,
-    one: OneLaunch,
-    given: Sequence[BoundArgument],
-    memory: GlobalMemory,
-    buffers: Mapping[str, Buffer],
-    **how: Any,
-) -> LaunchResult:
-    """Run one launch of a case; `how` are other arguments of `launch`."""
-    contents = symbol_contents(program, one, buffers)
-    for symbol in one.symbols:
-        if symbol.is_output and (name := variable_named(symbol.name, contents)):
-            memory.variables[program.interface.module, name] = buffers[symbol.array]
-    return launch(
-        with_symbols(program, contents),
-        one.grid,
-        one.block,
-        arguments_of(given, buffers, memory),
-        memory,
-        one.dynamic_shared_bytes,
-        cooperative=one.cooperative,
-        multiprocessors=device.sm_count,
-        **how,
-    )
+@dataclass(frozen=True)
+class Launches:
+    """The launches of a case on a card, all of the blocks of each or a sample, to be run in any memory."""
 
+    device: Device
+    case: ConfiguredCase
+    compiled: Functions
+    bound: Sequence[Sequence[BoundArgument]]
+    programs: Mapping[str, Program]
+    samples: Sequence[Sample | None]
+    links: Sequence[FindLink]
 
-def run_launches(
-    device: Device,
-    case: ConfiguredCase,
-    programs: Mapping[str, Program],
-    bound: Sequence[Sequence[BoundArgument]],
-    links: Sequence[FindLink],
-    samples: Sequence[Sample | None],
-    memory: GlobalMemory,
-    buffers: Mapping[str, Buffer],
-    **how: Any,
-) -> list[LaunchResult]:
-    """Run the launches of a case one after the other, or a sample of the blocks of each; `how` as above.
+    @property
+    def sampled(self) -> bool:
+        return any(sample is not None for sample in self.samples)
 
-    Links are asked for where the counts depend on them: disassembling takes as long as a short run.
-    """
-    return [
-        run_launch(
-            *(device, programs[one.entry], one, given, memory, buffers),
-            blocks=sample or "all",
-            merged_atomics=partial(_merged_atomics, link),
-            **how,
-        )
-        for one, given, link, sample in zip(case.launches, bound, links, samples, strict=True)
-    ]
+    @property
+    def follows_undefined(self) -> bool:
+        return any(program.observer is not None for program in self.programs.values())
+
+    def run(self, memory: GlobalMemory, buffers: Mapping[str, Buffer], **how: Any) -> list[LaunchResult]:
+        """Run one after the other; `how` are other arguments of `launch`.
+
+        Links, where there are any, are asked for where the counts depend on them: disassembling takes as long
+        as a short run.
+        """
+        links = self.links or [lambda: _NOT_LINKED] * len(self.bound)
+        each = zip(self.case.launches, self.bound, self.samples, links, strict=True)
+        results = []
+        for one, given, sample, link in each:
+            program = self.programs[one.entry]
+            contents = symbol_contents(program, one, buffers)
+            for symbol in one.symbols:
+                if symbol.is_output and (name := variable_named(symbol.name, contents)):
+                    memory.variables[program.interface.module, name] = buffers[symbol.array]
+            results.append(
+                launch(
+                    *(with_symbols(program, contents), one.grid, one.block),
+                    *(arguments_of(given, buffers, memory), memory, one.dynamic_shared_bytes),
+                    blocks=sample or "all",
+                    merged_atomics=partial(_merged_atomics, link),
+                    cooperative=one.cooperative,
+                    multiprocessors=self.device.sm_count,
+                    **how,
+                )
+            )
+        return results
+
+    def renew_symbols(self, memory: GlobalMemory, buffers: Mapping[str, Buffer]) -> None:
+        """Set the variables again that are there already: what they follow from has changed."""
+        one = self.case.launches[0]
+        program = self.programs[one.entry]
+        for name, content in symbol_contents(program, one, buffers).items():
+            buffer = memory.variables.get((program.interface.module, name))
+            if buffer is not None:
+                buffer.refill(np.frombuffer(content.ljust(buffer.size, b"\0"), np.uint8))
 
 
 def _merged_atomics(link: FindLink) -> frozenset[int]:
     return link().merged_atomics
 
 
-def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
-    """Refuse machine code, which the executor does not run."""
+def launches_of(
+    decoded: DecodedKernels,
+    case: ConfiguredCase,
+    compiled: Functions,
+    samples: Sequence[Sample | None],
+    *,
+    counts: bool = True,
+    **how: bool,
+) -> Launches:
+    """What a card runs of a case, and whether for its counts; `how` as for `DecodedKernels.programs`.
+
+    Raises:
+        CaseFailure: The driver would refuse a launch, or arguments do not fit.
+        CaseSkipped: It is machine code, and the executor runs PTX.
+    """
     if not all(function.ptx for function in compiled.values()):
         raise CaseSkipped(
-            f"{kernel.file_name} is machine code: nothing of it is counted, for the executor runs PTX.",
+            f"{case.kernel.file_name} is machine code: nothing of it is counted, for the executor runs PTX.",
             fix="Measure the PTX that it was made of.",
         )
+    for one in case.launches:
+        check_launch(decoded.device, one, compiled[one.entry])
+    bound = [bind_arguments(case, one, compiled[one.entry]) for one in case.launches]
+    programs = (decoded.begun if counts else decoded.programs)(case, compiled, **how)
+    links = decoded.find_links(case, compiled, programs) if counts else ()
+    return Launches(decoded.device, case, compiled, bound, programs, samples, links)
 
 
 def symbol_contents(program: Program, one: OneLaunch, buffers: Mapping[str, Buffer]) -> dict[str, bytes]:
@@ -136,16 +154,6 @@ def with_symbols(program: Program, contents: Mapping[str, bytes]) -> Program:
         for each in program.interface.variables
     ]
     return replace(program, interface=replace(program.interface, variables=variables))
-
-
-def renew_symbols(
-    program: Program, one: OneLaunch, memory: GlobalMemory, buffers: Mapping[str, Buffer]
-) -> None:
-    """Set the variables again that are there already: what they follow from has changed."""
-    for name, content in symbol_contents(program, one, buffers).items():
-        buffer = memory.variables.get((program.interface.module, name))
-        if buffer is not None:
-            buffer.refill(np.frombuffer(content.ljust(buffer.size, b"\0"), np.uint8))
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fault of the executor as an explanation: line, thread, and what it did to which array."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.executed import stands_elsewhere
@@ -11,6 +12,7 @@ from gpuprof.executor import Buffer, FaultKind, GlobalMemory, KernelFault
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.results import Cause, Explanation
 
+T = TypeVar("T")
 #: What the executor calls a fault, and what an explanation calls its cause.
 CAUSES: dict[FaultKind, Cause] = {
     FaultKind.OUT_OF_BOUNDS: "illegal address",
@@ -73,6 +75,16 @@ def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> FaultPlace 
     if nearest is None or distance(nearest) > reach:
         return None
     return FaultPlace(nearest, address - nearest.address)
+
+
+def following(run: Callable[[bool], T]) -> T:
+    """What a run finds; one that reads what was never written is run again, to follow where that ends."""
+    try:
+        return run(False)
+    except KernelFault as fault:
+        if fault.kind not in FOLLOWED:
+            raise
+    return run(True)
 
 
 def failure_of(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -> ExplainedFailure:

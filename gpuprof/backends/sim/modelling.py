@@ -18,6 +18,7 @@ from gpuprof.backends.sim.executed import (
     atomics_remark,
     counters_of,
     lines_of,
+    mistaken_shares,
     printed_remark,
     remarks_of,
     stands_elsewhere,
@@ -28,13 +29,13 @@ from gpuprof.backends.sim.instructions import (
     instruction_counters,
     weighed,
 )
+from gpuprof.backends.sim.launching import Launches
 from gpuprof.backends.sim.watching import CacheWatch
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import WARP, Buffer, LaunchResult, Program, combined
+from gpuprof.executor import WARP, Buffer, GlobalMemory, LaunchResult, combined
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import count
-from gpuprof.machine_code.linking import Link
 from gpuprof.results import Model, ModelLine
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
@@ -47,45 +48,37 @@ _L2_PART = 512
 
 
 def executed_case(
-    device: Device,
-    case: ConfiguredCase,
-    compiled: Functions,
-    programs: Mapping[str, Program],
-    links: Sequence[Link | NoLink],
+    launches: Launches,
     results: Sequence[LaunchResult],
+    memory: GlobalMemory,
     buffers: Mapping[str, Buffer],
     watch: CacheWatch | None,
-    *,
-    mistaken: bool = False,
+    unread: float | None = None,
 ) -> ExecutedCase:
-    """What launches counted; their time is modelled where something watched the device's L1.
-
-    Where `mistaken`, a sample's blocks stand for others that do something else.
-    """
-    result = combined(results)
+    """What launches counted; their time is modelled where something watched the device's L1."""
+    result, device, case = combined(results), launches.device, launches.case
     major, minor = device.capability
-    launches = weighed(links, results)
-    instructions = launches if isinstance(launches, NoLink) else count(launches, 10 * major + minor)
+    links = [link() for link in launches.links]
+    weights = weighed(links, results)
+    instructions = weights if isinstance(weights, NoLink) else count(weights, 10 * major + minor)
+    mistaken = launches.sampled and any(mistaken_shares(case.problem, buffers, result.stored))
     exact = result.exact_sample and not mistaken
     executed = ExecutedCase(
-        buffers,
+        *(launches, result, memory, buffers),
         {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
         None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
         None if stands_elsewhere(case) else lines_of(result, instructions),
-        any(buffer.combined for buffer in buffers.values()),
         (
-            *remarks_of([programs[one.entry] for one in case.launches], device),
+            *remarks_of([launches.programs[one.entry] for one in case.launches], device),
             *result.remarks,
             *atomics_remark(links, result),
             *printed_remark(result),
         ),
-        result.stored,
-        result.lane_instructions * result.total_blocks / result.sampled_blocks,
-        any(program.observer is not None for program in programs.values()),
+        unread,
     )
     if watch is None:
         return executed
-    play = partial(played, device, case, compiled, launches, results, watch)
+    play = partial(played, device, case, launches.compiled, weights, results, watch)
     return replace(executed, model=partial(model_of, play))
 
 

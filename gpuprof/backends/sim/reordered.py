@@ -8,16 +8,27 @@ and what tickets decide about who does what. Cases all of whose accesses are ord
 any order, and are not run again.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuprof.backends.base import Findings
-from gpuprof.backends.sim.device_memory import initial_content
-from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase, OtherOrders
+from gpuprof.backends.sim.device_memory import device_memory, initial_content, renew
+from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase
+from gpuprof.backends.sim.located import failure_of
 from gpuprof.backends.sim.sim_references import References
+from gpuprof.backends.sim.told_faults import told
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
-from gpuprof.executor import AccessPair, Buffer, Deed, FaultKind, KernelFault, Order, other_orders
-from gpuprof.problems.problem import Problem
+from gpuprof.executor import (
+    AccessPair,
+    Buffer,
+    Deed,
+    FaultKind,
+    KernelFault,
+    Order,
+    Witness,
+    other_orders,
+)
 from gpuprof.problems.references import Array
 from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Verification
@@ -25,16 +36,29 @@ from gpuprof.results import Verification
 _NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"
 
 
-def verify_again(problem: Problem, executed: ExecutedCase, seed: int, *, whole: bool) -> Verification:
+def outlasts_a_launch(executed: ExecutedCase) -> bool:
+    """Whether a launch may find out that there was one before.
+
+    It may by its module's variables, where it changes one, and by outputs, where it looks at one; of a grid
+    that is sampled these hold no results.
+    """
+    if any(buffer.changed for buffer in executed.memory.variables.values()):
+        return True
+    outputs = [spec for spec in executed.launches.case.problem.outputs if not spec.is_read]
+    return not executed.launches.sampled and any(executed.buffers[spec.name].loaded for spec in outputs)
+
+
+def verify_again(executed: ExecutedCase, seed: int) -> Verification:
     """Launch a case once more, with other inputs, and compare what it makes of them.
 
     Its outputs hold the result already, which nobody has written: a kernel that leaves out what it finds done
-    has left it out. If not the `whole` grid runs, they are as at first: few elements have a reference.
+    has left it out. Those of a sample are as at first: few elements have a reference.
 
     Raises:
         CaseFailure: Only its first launch keeps to the rules of CUDA.
     """
-    assert executed.again is not None
+    launches, memory, buffers = executed.launches, executed.memory, executed.buffers
+    problem, whole = launches.case.problem, not launches.sampled
     inputs = problem.inputs(seed)
     references = References(problem, inputs)
     outputs = [spec for spec in problem.outputs if not spec.is_read]
@@ -42,14 +66,21 @@ def verify_again(problem: Problem, executed: ExecutedCase, seed: int, *, whole: 
         spec.name: references.result(spec) if whole else initial_content(spec, inputs, None)
         for spec in outputs
     }
-    before = [executed.buffers[spec.name].array().copy() for spec in outputs]
-    executed.again({**content, **inputs})
-    verification = references.verify(executed.buffers, whole=whole)
+    before = [buffers[spec.name].array().copy() for spec in outputs]
+    renew(problem, {**content, **inputs}, buffers)
+    launches.renew_symbols(memory, buffers)
+    try:
+        launches.run(memory, buffers)
+    except KernelFault as fault:
+        fault = told(fault, launches.programs, memory.buffers)
+        text = f"{fault.detail}, in a second launch, which finds what the first left in memory"
+        raise failure_of(fault.told(text), launches.case, memory) from fault
+    verification = references.verify(buffers, whole=whole)
     if verification.passed:
         return verification
     # Its place is no place of the first launch, which is the one that can be explained.
     detail = f"with other inputs (--seed {seed}) {verification.detail}"
-    kept = [_wrote_again(executed.buffers[spec.name], old) for spec, old in zip(outputs, before, strict=True)]
+    kept = [_wrote_again(buffers[spec.name], old) for spec, old in zip(outputs, before, strict=True)]
     if kept and all(kept):
         detail += (
             "; all that it wrote is its result of the launch before, which it keeps in its module's memory"
@@ -85,24 +116,35 @@ _COUNTING = {
 }
 
 
-def check_other_orders(case: OtherOrders, references: References) -> None:
+def _run(
+    executed: ExecutedCase, references: References, order: Order, watched: Sequence[str] = ()
+) -> tuple[Witness, Mapping[str, Buffer]]:
+    """Launch it in fresh memory in an order; return who wrote the arrays named, and all arrays."""
+    memory, buffers = device_memory(executed.launches.case, references.inputs, executed.unread)
+    witness = Witness([buffers[name] for name in watched])
+    executed.launches.run(memory, buffers, order=order, observers=[witness])
+    return witness, buffers
+
+
+def check_other_orders(executed: ExecutedCase, references: References) -> None:
     """Run a case in other orders, as far as the first one took few instructions.
 
     Raises:
         CaseFailure: It breaks a rule in another order, or its outputs are wrong there: both lines are named,
             and an element.
     """
-    for order in other_orders(case.openness, case.steps):
+    case, memory = executed.launches.case, executed.memory
+    for order in other_orders(executed.result.openness, executed.result.steps):
         try:
-            _, buffers = case.run(order, ())
+            _, buffers = _run(executed, references, order)
         except KernelFault as fault:
             if fault.kind in _COUNTING:
-                raise case.explain(_in_another_order(fault)) from fault
+                raise failure_of(_in_another_order(fault), case, memory) from fault
             continue
         except CaseSkipped:  # only another order reaches what is not modelled
             continue
         if order.ended and not references.verify(buffers, whole=True).passed:
-            raise case.explain(_outcome(case, order.again(), references))
+            raise failure_of(_outcome(executed, order.again(), references), case, memory)
 
 
 def _in_another_order(fault: KernelFault) -> KernelFault:
@@ -111,9 +153,10 @@ def _in_another_order(fault: KernelFault) -> KernelFault:
     return fault.told(f"{fault.detail}, in another order of warps and blocks than the first")
 
 
-def _outcome(case: OtherOrders, order: Order, references: References) -> KernelFault:
+def _outcome(executed: ExecutedCase, order: Order, references: References) -> KernelFault:
     """Run a case once more in an order that makes it wrong, and tell who met whom."""
-    watched, buffers = case.run(order, [spec.name for spec in references.problem.outputs])
+    entries = [one.entry for one in executed.launches.case.launches]
+    watched, buffers = _run(executed, references, order, [spec.name for spec in references.problem.outputs])
     verification = references.verify(buffers, whole=True)
     name, element = verification.array, verification.first_wrong
     if element is None:  # its elements have no places
@@ -121,7 +164,7 @@ def _outcome(case: OtherOrders, order: Order, references: References) -> KernelF
         return KernelFault(
             FaultKind.GLOBAL_RACE,
             text,
-            kernel=case.entries[-1],
+            kernel=entries[-1],
             source_line=0,
             block=(0, 0, 0),
             thread=(0, 0, 0),
@@ -142,7 +185,7 @@ def _outcome(case: OtherOrders, order: Order, references: References) -> KernelF
     return KernelFault(
         FaultKind.GLOBAL_RACE,
         f"{text}: {outcome}",
-        kernel=case.entries[launch],
+        kernel=entries[launch],
         source_line=line,
         block=block,
         thread=thread,

@@ -8,6 +8,7 @@ for; and a witness remembers who wrote each element.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.device_memory import device_memory, initial_content
 from gpuprof.backends.sim.executed import stands_elsewhere
-from gpuprof.backends.sim.launching import bound_launches, run_launch
-from gpuprof.backends.sim.located import FOLLOWED, explain_fault, line_of, who
+from gpuprof.backends.sim.launching import Launches, launches_of
+from gpuprof.backends.sim.located import FOLLOWED, explain_fault, following, line_of, who
 from gpuprof.backends.sim.told_faults import told
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
@@ -25,8 +26,6 @@ from gpuprof.executor import (
     Deed,
     GlobalMemory,
     KernelFault,
-    Observer,
-    Program,
     Sample,
     UnwrittenRead,
     Witness,
@@ -52,7 +51,6 @@ class TracedCase:
     """
 
     def __init__(self, backend: SimBackend, case: ConfiguredCase, compiled: Functions) -> None:
-        self._bound = bound_launches(backend.device, case, compiled)
         self._backend, self._case, self._compiled = backend, case, compiled
         self._problem = case.problem
         self._elsewhere = stands_elsewhere(case)
@@ -68,43 +66,39 @@ class TracedCase:
             repetitions: How often to run it while it is right, up to `REPETITIONS`.
             budget: Instructions that a batch of blocks may take before its loop counts as endless.
         """
-        try:
-            return self._attempt(samples, repetitions, budget, follow_undefined=False)
-        except _ReadsUndefined:
-            return self._attempt(samples, repetitions, budget, follow_undefined=True)
+        return following(partial(self._attempt, samples, repetitions, budget))
 
     def written(self) -> tuple[Mapping[str, Buffer], Witness]:
         """Run it once, whole: what it leaves behind, and who wrote it."""
-        try:
-            return self._written(follow_undefined=False)
-        except _ReadsUndefined:
-            return self._written(follow_undefined=True)
+        return following(self._written)
 
-    def _written(self, *, follow_undefined: bool) -> tuple[Mapping[str, Buffer], Witness]:
-        programs = self._programs(follow_undefined=follow_undefined)
+    def _written(self, follow: bool) -> tuple[Mapping[str, Buffer], Witness]:
+        launches = self._launches([None] * len(self._case.launches), follow)
         inputs = self._backend.references_of(self._problem).inputs
         memory, buffers = device_memory(self._case, inputs, None, GlobalMemory(_APART))
         witness = Witness([buffers[spec.name] for spec in self._problem.outputs])
-        whole: list[Sample | None] = [None] * len(self._case.launches)
         try:
-            self._launch(programs, memory, buffers, whole, _ANY_BUDGET, witness)
+            launches.run(memory, buffers, instruction_budget=_ANY_BUDGET, observers=[witness])
         except KernelFault as fault:
-            if fault.kind in FOLLOWED and not follow_undefined:
-                raise _ReadsUndefined from fault
+            if fault.kind in FOLLOWED and not follow:
+                raise
             raise CaseSkipped(f"the executor finds another fault: {fault.what}") from fault
         return buffers, witness
 
+    def _launches(self, samples: Sequence[Sample | None], follow: bool) -> Launches:
+        arguments = self._backend.decoded, self._case, self._compiled, samples
+        return launches_of(*arguments, counts=False, follow_undefined=follow)
+
     def _attempt(
-        self, samples: Sequence[Sample | None], repetitions: int, budget: int, *, follow_undefined: bool
+        self, samples: Sequence[Sample | None], repetitions: int, budget: int, follow: bool
     ) -> Explanation | None:
-        programs = self._programs(follow_undefined=follow_undefined)
+        launches = self._launches(samples, follow)
         inputs = self._backend.references_of(self._problem).inputs
         # A kernel that may read what its operation forbids is judged with numbers there.
         unread = None if self._case.kernel.poison_inout else 1.0
         every = (*self._problem.arrays, *self._case.workspace)
         specs = {spec.name: spec for spec in every if not spec.addresses}
         memory, buffers = device_memory(self._case, inputs, unread, GlobalMemory(_APART))
-        whole = all(sample is None for sample in samples)
         builds_on = any(spec.is_read for spec in self._problem.outputs)
         for repetition in range(1, repetitions + 1):
             if repetition == REPETITIONS:
@@ -115,11 +109,11 @@ class TracedCase:
             empty = [buffers[name] for name, spec in specs.items() if not spec.is_read]
             witness = Witness(written, empty if clean else ())
             try:
-                self._launch(programs, memory, buffers, samples, budget, witness)
+                launches.run(memory, buffers, instruction_budget=budget, observers=[witness])
             except KernelFault as fault:
-                if fault.kind in FOLLOWED and not follow_undefined:
-                    raise _ReadsUndefined from fault
-                fault = told(fault, programs, memory.buffers)
+                if fault.kind in FOLLOWED and not follow:
+                    raise
+                fault = told(fault, launches.programs, memory.buffers)
                 explanation = explain_fault(
                     *(fault, self._problem.dimensions, memory.buffers, _APART // 2),
                     elsewhere=self._elsewhere,
@@ -127,35 +121,10 @@ class TracedCase:
                 return replace(explanation, repetition=repetition)
             if not clean and builds_on:  # what several runs leave behind has no reference then
                 continue
-            wrong = self._wrong(buffers, witness, whole=whole)
+            wrong = self._wrong(buffers, witness, whole=not launches.sampled)
             if wrong is not None:
                 return replace(wrong, repetition=repetition)
         return None
-
-    def _programs(self, *, follow_undefined: bool) -> Mapping[str, Program]:
-        programs = self._backend.decoded.programs(
-            self._case, self._compiled, follow_undefined=follow_undefined
-        )
-        if not follow_undefined and any(program.unwritten for program in programs.values()):
-            raise _ReadsUndefined
-        return programs
-
-    def _launch(
-        self,
-        programs: Mapping[str, Program],
-        memory: GlobalMemory,
-        buffers: Mapping[str, Buffer],
-        samples: Sequence[Sample | None],
-        budget: int,
-        witness: Observer,
-    ) -> None:
-        for one, values, sample in zip(self._case.launches, self._bound, samples, strict=True):
-            run_launch(
-                *(self._backend.device, programs[one.entry], one, values, memory, buffers),
-                blocks=sample or "all",
-                instruction_budget=budget,
-                observers=[witness],
-            )
 
     def _wrong(self, buffers: Mapping[str, Buffer], witness: Witness, *, whole: bool) -> Explanation | None:
         """What made the first wrong element what it is; None where none is wrong.
@@ -265,7 +234,3 @@ class TracedCase:
 
     def _who(self, deed: Deed) -> str:
         return who(deed.line, deed.thread, deed.block, elsewhere=self._elsewhere)
-
-
-class _ReadsUndefined(Exception):
-    """The case reads what nobody had written, so that only following the value tells whether it counts."""
