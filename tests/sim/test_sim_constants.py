@@ -79,7 +79,7 @@ def test_copies_and_products_come_to_an_end() -> None:
 
 
 def test_blocks_and_code_are_watched() -> None:
-    lives = run("lives", [*ints(50, 1), "data", "out"], 64, 4)[:32].reshape(8, 4)
+    lives = run("lives", [*ints(50), "out"], 64, 4)[:32].reshape(8, 4)
     assert (lives[:, 1] - lives[:, 0] >= 50).all()
     assert (run("straight_code", [*ints(2), "sink", "out"])[:64] > 0).all()
     quads = np.uint64(64)
@@ -107,7 +107,7 @@ class Untimed(ConstantMeter):
         self._device = load_card("h200")
         self._context = self._timer = MagicMock()
 
-    def _queueing(self, name: str, arguments: list, grid: int, threads: int, module: object = None) -> Launch:
+    def _launch(self, name: str, arguments: list, grid: int, threads: int, module: object = None) -> Launch:
         assert module or name in entries_for("sm_90")
         return lambda: None
 

@@ -98,16 +98,11 @@ class ConstantMeter(Meter):
         begin, end = self._found(launch, warps).T[:2]
         return float(end.max() - begin.min())
 
-    def _warm_us(self, launch: Launch) -> float:
-        launch()
-        self._context.synchronize()
-        return super()._warm_us(launch)
-
     def _instruction(self, number: int, chains: int, rounds: int, warps: int) -> float:
         """Cycles of an instruction of one block's warps, each so many chains of it, a repetition."""
         numbers = [ctypes.c_int(each) for each in (number, chains, rounds)]
         arguments = [*numbers, address_of(self._sink), address_of(self._out)]
-        launch = self._queueing("instructions", arguments, 1, warps * _LANES)
+        launch = self._launch("instructions", arguments, 1, warps * _LANES)
         return self._cycles(launch, warps) / (rounds * _STEPS)
 
     def _instructions(self) -> dict[str, float]:
@@ -140,17 +135,15 @@ class ConstantMeter(Meter):
         numbers = [ctypes.c_int(each) for each in (list(_SPACES).index(space), int(dependent), rounds)]
         steps = [ctypes.c_uint(each) for each in (0, apart, _LANES * apart)]
         ends = [address_of(data), ctypes.c_uint(nbytes - 1), address_of(self._sink), address_of(self._out)]
-        return self._queueing("requests", [*numbers, *steps, *ends], grid, threads)
+        return self._launch("requests", [*numbers, *steps, *ends], grid, threads)
 
     def _requests(self) -> dict[str, float]:
         """A request's latency and what an SM's warps take for one, and what L2 takes of all a nanosecond."""
         found = {}
         with self._buffer(_OF_L2) as data:
             launch = self._request("fetch_add", data, rounds=16, dependent=True, nbytes=_MIB)
-            launch()
             found["fetch_add_32_apart_4_latency_cycles"] = self._cycles(launch, 1) / (16 * _STEPS)
             launch = self._request("wide_store", data, rounds=16, threads=1024, nbytes=4 * _MIB)
-            launch()
             found["store_128_apart_16_interval_cycles"] = self._cycles(launch, 32) / (16 * _STEPS * 32)
             grid, rounds = 8 * self._device.sm_count, 8
             for space, apart, name in (
@@ -172,39 +165,25 @@ class ConstantMeter(Meter):
         return found
 
     def _blocks(self) -> dict[str, float]:
-        """What it takes to start a block where another ended, with and without stores at its end."""
-        found, device = {}, self._device
-        threads, waves = 256, 4
-        resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // threads)
-        grid = device.sm_count * resident * waves
-        with self._buffer(device.sm_count * device.max_threads_per_sm * waves * 16) as data:
-            for stores, name in ((0, "block_of_256"), (1, "block_of_256_that_stores")):
-                launch = self._life(4000, stores, data, grid, threads)
-                found[f"{name}_gap_cycles"] = _gap(self._lives(launch, grid, threads), resident)
-            grid = 8 * device.sm_count
-            lives = self._lives(self._life(4000, 0, data, grid, 1024), grid, 1024)
-            found["block_of_1024_start_cycles"] = float(np.median(np.ptp(lives[:, :, 0], axis=1)))
-            resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // 128)
-            for waves in (4, 16):
-                launch = self._life(0, 0, data, device.sm_count * resident * waves, 128)
-                found[f"empty_blocks_of_128_waves_{waves}_us"] = self._warm_us(launch)
-            found["empty_block_cold_us"] = self._cold_us(self._life(0, 0, data, 1, _LANES))
+        """How far apart warps of a block begin, and what it takes to start empty blocks."""
+        device, grid = self._device, 8 * self._device.sm_count
+        launch = self._life(4000, grid, 1024)
+        begins = self._found(launch, grid * 1024 // _LANES)[:, 0].reshape(grid, -1)
+        found = {"block_of_1024_start_cycles": float(np.median(np.ptp(begins, axis=1)))}
+        resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // 128)
+        for waves in (4, 16):
+            launch = self._life(0, device.sm_count * resident * waves, 128)
+            found[f"empty_blocks_of_128_waves_{waves}_us"] = self._warm_us(launch)
+        found["empty_block_cold_us"] = self._cold_us(self._life(0, 1, _LANES))
         return found
 
-    def _lives(self, launch: Launch, grid: int, threads: int) -> NDArray[np.int64]:
-        """Begin, end and SM of each warp of each block."""
-        launch()
-        return self._found(launch, grid * threads // _LANES).reshape(grid, -1, 4)
-
-    def _life(self, cycles: int, stores: int, data: DeviceBuffer, grid: int, threads: int) -> Launch:
-        numbers = [ctypes.c_int(cycles), ctypes.c_int(stores)]
-        return self._queueing("lives", [*numbers, address_of(data), address_of(self._out)], grid, threads)
+    def _life(self, cycles: int, grid: int, threads: int) -> Launch:
+        return self._launch("lives", [ctypes.c_int(cycles), address_of(self._out)], grid, threads)
 
     def _code(self) -> dict[str, float]:
         """Cycles of 256 instructions in a row after a flush of L2, on all SMs: the first and on average."""
         arguments = [ctypes.c_int(3), address_of(self._sink), address_of(self._out)]
-        launch = self._queueing("straight_code", arguments, self._device.sm_count, _LANES)
-        self._found(launch, 24)  # its first launch loads it, which must not happen behind a closed gate
+        launch = self._launch("straight_code", arguments, self._device.sm_count, _LANES)
         self._timer.cold(launch, 1, settle=0)
         cold = np.asarray(self._out.download(np.int64, count=32))
         name = "code_flushed_all_sms"
@@ -228,7 +207,7 @@ class ConstantMeter(Meter):
                 for title, blocks in beside.items():
                     numbers = [ctypes.c_int(each) for each in (copying, _CHASED, lanes)]
                     ends = [address_of(done), address_of(self._sink), address_of(self._out)]
-                    launch = self._queueing(
+                    launch = self._launch(
                         "loaded_latency",
                         [
                             *(*numbers, address_of(ring), address_of(data)),
@@ -255,7 +234,7 @@ class ConstantMeter(Meter):
         nbytes = _HELD_MIB * _MIB
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
             arguments = [ctypes.c_longlong(nbytes // 16), address_of(one), address_of(other)]
-            launch = self._queueing("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
+            launch = self._launch("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
             self._warm_us(launch)
             return {f"copy_{_HELD_MIB}_mib_cold_us": self._cold_us(launch)}
 
@@ -269,7 +248,7 @@ class ConstantMeter(Meter):
                     sizes = [ctypes.c_uint(each) for each in (run // 16, _OF_DRAM // _ROW, _ROW // 16)]
                     ends = [address_of(data), address_of(self._sink)]
                     grid = _OF_DRAM // (16 * 8 * 256)
-                    us = self._warm_us(self._queueing("dram_runs", [*numbers, *sizes, *ends], grid, 256))
+                    us = self._warm_us(self._launch("dram_runs", [*numbers, *sizes, *ends], grid, 256))
                     key = f"dram_{name}_of_{run}" if down else f"dram_{name}_in_order"
                     found[f"{key}_gbps"] = _OF_DRAM / us / 1e3
         return found
@@ -282,10 +261,9 @@ class ConstantMeter(Meter):
             def copies(nbytes: int, sharers: int, grid: int) -> Launch:
                 numbers = [ctypes.c_int(rounds), ctypes.c_uint(nbytes), ctypes.c_uint(sharers)]
                 ends = [address_of(data), ctypes.c_uint(data.nbytes - 1), address_of(self._out)]
-                return self._queueing("bulk_copies", [*numbers, *ends], grid, _LANES)
+                return self._launch("bulk_copies", [*numbers, *ends], grid, _LANES)
 
             launch = copies(_COPIED, 1, 1)
-            launch()
             found = {f"bulk_load_of_{_COPIED}_times_1_cycles": self._cycles(launch, 1) / rounds}
             # As many blocks as there is room for read it all, each by itself or eight the same.
             grid = 6 * self._device.sm_count // 8 * 8
@@ -297,8 +275,7 @@ class ConstantMeter(Meter):
     def _clusters(self) -> dict[str, float]:
         """Cycles of a barrier of a cluster of two blocks."""
         rounds = 16
-        launch = self._queueing("cluster_barriers", [ctypes.c_int(rounds), address_of(self._out)], 2, _LANES)
-        launch()
+        launch = self._launch("cluster_barriers", [ctypes.c_int(rounds), address_of(self._out)], 2, _LANES)
         return {"cluster_barrier_cycles": self._cycles(launch, 1) / (rounds * _STEPS)}
 
     def _products(self) -> dict[str, float]:
@@ -308,20 +285,9 @@ class ConstantMeter(Meter):
             for depth in (1, 8):
                 numbers = [ctypes.c_int(each) for each in (kind, 64, depth)]
                 arguments = [*numbers, address_of(self._sink), address_of(self._out)]
-                launch = self._queueing("group_products", arguments, 1, 128)
-                launch()
+                launch = self._launch("group_products", arguments, 1, 128)
                 found[f"wgmma_{name}_groups_1_times_{depth}_cycles"] = self._cycles(launch, 4) / 64
         return found
-
-
-def _gap(lives: NDArray[np.int64], resident: int) -> float:
-    """Cycles from a block's end to the next one's begin on its SM."""
-    gaps, begins, ends = [], lives[:, :, 0].min(axis=1), lives[:, :, 1].max(axis=1)
-    for sm in np.unique(lives[:, 0, 2]):
-        begin, end = (np.sort(each[lives[:, 0, 2] == sm]) for each in (begins, ends))
-        later = begin[resident:]
-        gaps += (later - end[: len(later)]).tolist()
-    return float(np.median(gaps)) if gaps else 0.0
 
 
 def source() -> str:

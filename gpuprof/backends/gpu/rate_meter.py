@@ -62,13 +62,20 @@ class Meter:
         finally:
             buffer.free()
 
-    def _queueing(
+    def _launch(
         self, name: str, arguments: Sequence[Any], grid: int, threads: int, module: LoadedModule | None = None
     ) -> Launch:
+        """What queues a kernel; it runs once, so that its code is loaded."""
         function, packed = (module or self._module).function(name), Arguments(arguments)
         shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
+
+        def launch() -> None:
+            function.launch(*shape, 0, self._context.stream, packed)
+
+        launch()
+        self._context.synchronize()
         self._timer.reset()
-        return lambda: function.launch(*shape, 0, self._context.stream, packed)
+        return launch
 
     def _warm_us(self, launch: Launch) -> float:
         return percentile(sorted(self._timer.warm(launch, _SAMPLES, group=1)), 0.5)
@@ -107,24 +114,9 @@ class RateMeter(Meter):
         self._module.unload()
         return {key: found[key] for key in MEASURED_RATES if key in found}
 
-    def _launch(
-        self,
-        name: str,
-        arguments: Sequence[Any],
-        grid: int,
-        threads: int = _THREADS,
-        module: LoadedModule | None = None,
-    ) -> Launch:
-        """What queues a kernel; it runs once, so that its code is loaded."""
-        launch = self._queueing(name, arguments, grid, threads, module)
-        launch()
-        self._context.synchronize()
-        self._timer.reset()
-        return launch
-
     def _per_us(self, name: str, rounds: int, each: float, arguments: Sequence[Any]) -> float:
         """Units of work per microsecond, of which each round of a thread does `each`."""
-        launch = self._launch(name, [ctypes.c_int(rounds), *arguments], self._blocks)
+        launch = self._launch(name, [ctypes.c_int(rounds), *arguments], self._blocks, _THREADS)
         return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
 
     def _arithmetic(self, sink: DeviceBuffer) -> dict[str, float]:
@@ -146,7 +138,7 @@ class RateMeter(Meter):
         module = LoadedModule(self._tensor_cubin, "tensor_rates.cu")
         for kind in TENSOR_TYPES_MEASURED:
             arguments = [ctypes.c_int(rounds), address_of(sink)]
-            launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count, module=module)
+            launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count, _THREADS, module)
             depth = _PRODUCT_BYTES // ELEMENT_TYPES[kind].nbytes
             flops = rounds * _PRODUCTS * _WARPGROUPS * depth * _PRODUCT_FLOPS_OF_K
             found[f"tensor_{kind}_gflops"] = self._device.sm_count * flops / self._warm_us(launch) / 1e3
@@ -168,7 +160,7 @@ class RateMeter(Meter):
     def _atomics(self, sink: DeviceBuffer) -> dict[str, float]:
         where = address_of(sink)
         apart = self._per_us("atomics_apart", 4, _UNROLL, [where, ctypes.c_uint(_WORDS)])
-        launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count)
+        launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count, _THREADS)
         together = self._device.sm_count * _THREADS * _UNROLL / self._warm_us(launch)
         return {"atomics_apart_gops": apart / 1e3, "atomics_together_gops": together / 1e3}
 
@@ -182,7 +174,7 @@ class RateMeter(Meter):
                 ("dram_write_gbps", "dram_writes", [address_of(one)], 1),
                 ("dram_copy_gbps", "dram_copies", [address_of(one), address_of(other)], 2),
             ):
-                launch = self._launch(name, [quads, *arguments], self._blocks)
+                launch = self._launch(name, [quads, *arguments], self._blocks, _THREADS)
                 found[key] = times * nbytes / self._cold_us(launch) / 1e3
         return found
 
