@@ -47,57 +47,38 @@ class _Difference:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class _SizedCase:
-    """One size of the case."""
-
-    case: ConfiguredCase
-    compiled: Functions
-
-
 def compiler_remarks(
     case: Case, card: Backend, executor: SimBackend, compile_kernel: Compile
 ) -> tuple[tuple[str, ...], bool]:
     """What to say of the compilers of a case, and whether the card's context is lost since."""
     try:
-        place = _place_of(configured(case, card.device), card, compile_kernel)
-        if place is None:
-            return (
-                "Compilers are not checked: executing it whole takes too long at every size it has",
-            ), False
-        check = _Check(place, card, executor, compile_kernel)
-        return tuple(check.sentences()), check.lost
+        place = configured(case, card.device)
+        if expected_instructions(place) > _AFFORDABLE:
+            smaller = list(smaller_cases(place, card.device, _AFFORDABLE))
+            if not smaller:
+                told = "Compilers are not checked: executing it whole takes too long at every size it has"
+                return (told,), False
+            place = smaller[-1]
+        check = _Check(card, executor, compile_kernel)
+        return tuple(check.sentences(place)), check.lost
     except (CaseSkipped, CompileError, ExpressionError) as error:
         return (f"Compilers are not checked: {str(error).rstrip('.')}",), False
 
 
-def _place_of(case: ConfiguredCase, card: Backend, compile_kernel: Compile) -> _SizedCase | None:
-    """The size of the case, or the largest one like it that the executor runs whole in seconds."""
-    if expected_instructions(case) > _AFFORDABLE:
-        found = list(smaller_cases(case, card.device, _AFFORDABLE))
-        if not found:
-            return None
-        case = found[-1]
-    return _SizedCase(case, compile_kernel(case))
-
-
 class _Check:
-    def __init__(
-        self, place: _SizedCase, card: Backend, executor: SimBackend, compile_kernel: Compile
-    ) -> None:
-        self._place = place
+    def __init__(self, card: Backend, executor: SimBackend, compile_kernel: Compile) -> None:
         self._card = card
         self._executor = executor
         self._compile = compile_kernel
         #: Whether the context of the card is lost.
         self.lost = False
 
-    def sentences(self) -> Iterator[str]:
-        place, label = self._place, self._place.case.problem.label
-        if not all(function.ptx for function in place.compiled.values()):
+    def sentences(self, case: ConfiguredCase) -> Iterator[str]:
+        label, compiled = case.problem.label, self._compile(case)
+        if not all(function.ptx for function in compiled.values()):
             yield "Compilers are not checked: it is machine code, whose PTX is not known"
             return
-        judged = _Judged(self._executor, place)
+        judged = _Judged(self._executor, case, compiled)
         if judged.wrong:
             yield (
                 f"The compiler is not to blame: at {label} the executor, which runs its PTX,"
@@ -105,12 +86,12 @@ class _Check:
             )
             return
         right, unknown = [], []
-        for name, functions in self._codes(place):
+        for name, functions in self._codes(judged):
             if isinstance(functions, str):
                 unknown.append(f"{name} ({functions})")
                 continue
             try:
-                found = judged.difference(self._card.outputs(place.case, functions))
+                found = judged.difference(self._card.outputs(case, functions))
             except CaseFailure as error:
                 what = error.what.rstrip(".")
                 yield f"{name} makes machine code of its PTX that fails at {label}: {what}"
@@ -121,12 +102,12 @@ class _Check:
             if found is None:
                 right.append(name)
             else:
-                yield self._told(name, place, found)
+                yield self._told(name, judged, found)
         told = f": {listed(right)}" if right else ""
         more = f"; not checked: {listed(unknown)}" if unknown else ""
         yield f"Right machine code of its PTX, checked at {label}, by {len(right)}{told}{more}"
 
-    def _codes(self, place: _SizedCase, only: str = "") -> Iterator[tuple[str, Functions | str]]:
+    def _codes(self, place: "_Judged", only: str = "") -> Iterator[tuple[str, Functions | str]]:
         """Each compiler, or the one of a name, with the functions that it made, or why it made none."""
         first = next(iter(place.compiled.values()))
         built = place.case.kernel.built
@@ -151,7 +132,7 @@ class _Check:
             else:
                 yield name, {entry: replace(each, cubin=cubin) for entry, each in place.compiled.items()}
 
-    def _told(self, name: str, place: _SizedCase, found: _Difference) -> str:
+    def _told(self, name: str, place: "_Judged", found: _Difference) -> str:
         smaller, least = self._smallest(name, place, found)
         problem, spec = smaller.case.problem, smaller.case.problem.array(least.output)
         line = f", which line {least.line} stores" if least.line else ""
@@ -163,46 +144,37 @@ class _Check:
             f" {least.right:.9g}{line}"
         )
 
-    def _smallest(self, name: str, place: _SizedCase, found: _Difference) -> tuple[_SizedCase, _Difference]:
+    def _smallest(self, name: str, place: "_Judged", found: _Difference) -> tuple["_Judged", _Difference]:
         """The smallest size of some that shows it; the one that was looked at where none does."""
         end = time.monotonic() + _SEARCH_S
-        for smaller in self._smaller(place):
+        problem = place.case.problem
+        extents = () if problem.operation.coded == GIVEN else _SMALL
+        for sizes in dict.fromkeys(tuple(min(each, size) for size in problem.sizes) for each in extents):
             if time.monotonic() > end:
                 break
+            if sizes == problem.sizes:
+                continue
             try:
-                judged = _Judged(self._executor, smaller)
-            except (CaseSkipped, ExpressionError):  # such as a formula that only fits whole tiles
+                case = place.case.at(replace(problem, sizes=sizes), self._card.device)
+                smaller = _Judged(self._executor, case, self._compile(case))
+            except (CaseSkipped, CompileError, ExpressionError):  # as a formula that only fits whole tiles
                 continue
             functions = dict(self._codes(smaller, only=name)).get(name)
-            if judged.wrong or functions is None or isinstance(functions, str):
+            if smaller.wrong or functions is None or isinstance(functions, str):
                 continue
-            difference = judged.difference(self._card.outputs(smaller.case, functions))
+            difference = smaller.difference(self._card.outputs(case, functions))
             if difference is not None:
                 return smaller, difference
         return place, found
 
-    def _smaller(self, place: _SizedCase) -> Iterator[_SizedCase]:
-        if place.case.problem.operation.coded == GIVEN:
-            return
-        seen = {place.case.problem.sizes}
-        for extent in _SMALL:
-            sizes = tuple(min(extent, size) for size in place.case.problem.sizes)
-            if sizes in seen:
-                continue
-            seen.add(sizes)
-            try:
-                case = place.case.at(replace(place.case.problem, sizes=sizes), self._card.device)
-                yield _SizedCase(case, self._compile(case))
-            except (CaseSkipped, CompileError, ExpressionError):
-                continue
-
 
 class _Judged:
-    """What the executor makes of a place: right or wrong, and who stores what."""
+    """What the executor makes of a size of the case: right or wrong, and who stores what."""
 
-    def __init__(self, executor: SimBackend, place: _SizedCase) -> None:
-        self._problem = problem = place.case.problem
-        traced = TracedCase(executor, place.case, place.compiled)
+    def __init__(self, executor: SimBackend, case: ConfiguredCase, compiled: Functions) -> None:
+        self.case, self.compiled = case, compiled
+        self._problem = problem = case.problem
+        traced = TracedCase(executor, case, compiled)
         self._buffers, self._witness = traced.written()
         self._expected = problem.reference(executor.references_of(problem).inputs)
         #: Outputs with an element that is wrong here already.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import monotonic
 from types import FrameType
 
-from gpuprof.backends.base import ExplainedFailure, Functions
+from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.sampled import blocks_at_the_ends, blocks_near
 from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
@@ -104,7 +104,6 @@ class _Search:
         self._question = question
         self._backend = backend
         self._compile = compile_kernel
-        self._compiled: dict[tuple[object, ...], Functions] = {}
         self.found: Explanation | None = None
         #: A fault of another kind, which comes first in the executor.
         self.other: Explanation | None = None
@@ -162,7 +161,7 @@ class _Search:
     def _look(self, case: ConfiguredCase, samples: Samples, repetitions: int = 1) -> bool:
         """Run one size, or some of its blocks; True when that shows what the device showed."""
         try:
-            traced = TracedCase(self._backend, case, self._functions(case))
+            traced = TracedCase(self._backend, case, self._compile(case))
             if self._question.symptom == "hang":
                 explanation = _hanging(traced, samples)
             else:
@@ -185,16 +184,10 @@ class _Search:
     def _in_another_order(self, case: ConfiguredCase) -> Explanation | None:
         """What is wrong where warps and blocks come in another order than the first."""
         try:
-            self._backend.run(case, self._functions(case))
+            self._backend.run(case, self._compile(case))
         except ExplainedFailure as failure:
             return failure.explanation
         return None
-
-    def _functions(self, case: ConfiguredCase) -> Functions:
-        key = case.entries, case.defines
-        if key not in self._compiled:
-            self._compiled[key] = self._compile(case)
-        return self._compiled[key]
 
     def _suspects(self, case: ConfiguredCase) -> Iterator[Samples]:
         """Some blocks of a grid; what builds on other launches or waits for blocks runs whole or not."""
