@@ -174,7 +174,7 @@ def measure(output: Path) -> None:
             file.flush()
 
         asked = [Case.of(kernel, problem) for _, _, kernel, problem in cases]
-        run_cases(asked, worker, request, done)
+        run_cases(dict(enumerate(asked)), worker, request, done)
 
 
 def table(predictions: Path, results: Sequence[Path]) -> None:

@@ -304,7 +304,8 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
             with lock:
                 found[start + index] = measurement
 
-        run_cases(cases[start : start + _PIECE], WorkerProcess(request), request, done)
+        piece = dict(enumerate(cases[start : start + _PIECE]))
+        run_cases(piece, WorkerProcess(request), request, done)
     return found
 
 

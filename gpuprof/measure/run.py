@@ -128,7 +128,7 @@ class Measuring:
         try:
             wanted = asked(request, options) if keep else {}
             run = replace(empty_run_on(cards, options, argv), asked=wanted)
-            cases = [case for card in cards.cards for case in card.cases]
+            cases = [case for card in cards.cards for case in card.cases.values()]
             self._keeper = _Keeper(run, tuple(_choosable(request)), cases, keep)
         except BaseException:
             cards.close()
@@ -160,34 +160,29 @@ class Measuring:
 
     def _round_on_all(self, cards: Cards, number: int, uncounted: list[int]) -> None:
         def measure_on(card: OpenCard) -> None:
-            indices = [index for index in self._indices(card, number) if not on_host(self._case(card, index))]
-            own = range(card.first, card.first + len(card.cases))
-            self._measure(card, indices, number, [index for index in uncounted if index in own])
+            indices = [index for index in self._indices(card, number) if not on_host(card.cases[index])]
+            self._measure(card, indices, number, [index for index in uncounted if index in card.cases])
 
         cards.together(measure_on)
         # The CPU's own: nothing else may run beside it.
         first = cards.cards[0]
-        hosts = [index for index in self._indices(first, number) if on_host(self._case(first, index))]
+        hosts = [index for index in self._indices(first, number) if on_host(first.cases[index])]
         self._measure(first, hosts, number, [])
 
     def _indices(self, card: OpenCard, number: int) -> list[int]:
         """Where the cases that a card takes in a round stand among those of the run, in their order."""
         wanted = set(self._keeper.right(number) if number else self._keeper.missing())
-        indices = [index for index in range(card.first, card.first + len(card.cases)) if index in wanted]
+        indices = [index for index in card.cases if index in wanted]
         return indices[::-1] if number % 2 else indices
-
-    def _case(self, card: OpenCard, index: int) -> Case:
-        return card.cases[index - card.first]
 
     def _measure(self, card: OpenCard, indices: list[int], number: int, uncounted: list[int]) -> None:
         """Measure some of a card's cases once; a card that is lost costs only its own."""
         if not indices and not uncounted:
             return
-        places = [*indices, *uncounted]
-        cases = [self._case(card, index) for index in indices]
+        cases = {index: card.cases[index] for index in indices}
 
-        def counted(position: int, measurement: Measurement) -> None:
-            self._keeper.add(places[position], replace(measurement, planned=places[position]))
+        def counted(index: int, measurement: Measurement) -> None:
+            self._keeper.add(index, replace(measurement, planned=index))
 
         def reached(device: Device) -> None:
             card.opened = replace(card.opened, device=device)
@@ -195,8 +190,7 @@ class Measuring:
 
         left = set(indices)
 
-        def done(position: int, measurement: Measurement) -> None:
-            index = indices[position]
+        def done(index: int, measurement: Measurement) -> None:
             measurement = replace(measurement, planned=index)
             with self._lock:
                 left.discard(index)
@@ -206,14 +200,10 @@ class Measuring:
                     self._again(index, measurement)
                 self._progress.finished(measurement)
 
-        def started(position: int) -> None:
+        def started(index: int) -> None:
             with self._lock:
-                self._progress.started(cases[position])
+                self._progress.started(cases[index])
 
-        known = [
-            (position, self._case(card, index), self._keeper.case(index))
-            for position, index in enumerate(uncounted, start=len(indices))
-        ]
         if card.lost is None:
             worker, card.worker = card.worker, None
             transports = self._cards.transports(card)
@@ -232,14 +222,12 @@ class Measuring:
                     on_timed=self._timed,
                     on_reached=reached if number == 0 else None,
                     cards=self._cards.side_by_side,
-                    uncounted=known,
+                    uncounted=[(index, card.cases[index], self._keeper.case(index)) for index in uncounted],
                 )
         if card.lost is not None and number == 0:
-            for position, index in enumerate(indices):
-                if index in left:
-                    reason = f"Its device was lost: {card.lost}."
-                    row = ended(cases[position], card.opened.device, "failed", reason)
-                    done(position, replace(row, lost=True))
+            for index in filter(left.__contains__, indices):
+                reason = f"Its device was lost: {card.lost}."
+                done(index, replace(ended(cases[index], card.opened.device, "failed", reason), lost=True))
 
     def _timed(self) -> None:
         """All of one card is measured; of several, another one may still be at it."""

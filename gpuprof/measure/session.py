@@ -4,7 +4,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,7 +51,7 @@ _EXPLAINING_S, _MARGIN_S = 20.0, 2.0
 
 
 def run_cases(
-    cases: list[Case],
+    cases: Mapping[int, Case],
     first: Worker,
     request: Open,
     on_done: OnCase,
@@ -66,7 +66,7 @@ def run_cases(
     cards: int = 1,
     uncounted: Sequence[tuple[int, Case, Measurement]] = (),
 ) -> None:
-    """Measure every case: one after the other, or with several workers the largest first.
+    """Measure every case, each by its index: one after the other, or with several workers the largest first.
 
     Args:
         first: A worker that the first transport opened already; it is closed at the end.
@@ -87,10 +87,10 @@ def run_cases(
     """
     if not prepared:
         with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
-            first.tell(Prepare(tuple(cases)))
+            first.tell(Prepare(tuple(cases.values())))
     counting = None
     if on_counted is not None and first.opened.backend == "gpu":
-        expected = [*cases, *(case for _, case, _ in uncounted)]
+        expected = [*cases.values(), *(case for _, case, _ in uncounted)]
         counting = Counting(request, first.opened, on_counted, cards=cards, expected=expected)
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
@@ -115,17 +115,19 @@ def run_cases(
         pool.close()
 
 
-def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tuple[Hashable, list[int]]]:
+def _in_order(
+    cases: Mapping[int, Case], device: Device, *, beside: bool
+) -> Iterator[tuple[Hashable, list[int]]]:
     """Yield indices of the cases that are measured together, with what decides their code.
 
     One worker takes all. Of several beside each other one takes all cases of the same code and problem, as
     it knows what they do after the first; and what takes long does not begin when others have nothing left.
     """
     if not beside:
-        yield (), [*range(len(cases))]
+        yield (), [*cases]
         return
     found: dict[object, tuple[Hashable, list[int]]] = {}
-    for index, case in enumerate(cases):
+    for index, case in cases.items():
         if not case.is_reference:
             with suppress(CaseSkipped):  # it is told when the case's turn comes
                 case, _ = resolve(case, device)
@@ -138,7 +140,7 @@ def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tu
 class _Session:
     """What all slots share."""
 
-    cases: list[Case]
+    cases: Mapping[int, Case]
     request: Open
     memory_bytes: int
     on_start: Callable[[int], None]
@@ -181,7 +183,7 @@ class _Slot:
             self._worker = self._transport(self._request)
             if self._session.prepares:
                 with suppress(WorkerDied):
-                    self._worker.tell(Prepare(tuple(self._cases)))
+                    self._worker.tell(Prepare(tuple(self._cases.values())))
 
     def take(self, index: int) -> None:
         """Measure a case, and tell what came of it."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from threading import BoundedSemaphore
 
 from gpuprof import signals
@@ -42,21 +43,16 @@ _LEAST_MEMORY = 1 << 30
 
 @dataclass(slots=True)
 class OpenCard:
-    """One device of a run.
-
-    Args:
-        first: Where the first of `cases` stands among those of all cards.
-    """
+    """One device of a run, with its cases by their places among those of all cards."""
 
     number: int
     site: CardSite
     request: Open
     opened: Opened
-    cases: list[Case]
+    cases: Mapping[int, Case]
     largest_case_bytes: int
     worker: Worker | None = None
     lost: str | None = None
-    first: int = 0
 
     def place(self, environment: Mapping[str, str]) -> Place:
         own = self.opened.environment
@@ -103,15 +99,15 @@ class Cards:
         except BaseException:
             self.close()
             raise
+        places = count()
         for number, card in enumerate(self.cards):
             card.number = number
-            card.cases = [
-                replace(case, device=number)
-                for case in card.cases
+            card.cases = {
+                next(places): replace(case, device=number)
+                for case in card.cases.values()
                 # The host is the same beside every GPU.
                 if number == 0 or not on_host(case)
-            ]
-            card.first = sum(len(before.cases) for before in self.cards[:number])
+            }
         self._room = BoundedSemaphore(self.side_by_side)
 
     @property
@@ -216,7 +212,7 @@ class Cards:
             worker.close()
             raise
         most = max(sized.bytes_needed, default=0)
-        return OpenCard(0, site, request, opened, cases, most, worker)
+        return OpenCard(0, site, request, opened, dict(enumerate(cases)), most, worker)
 
     def _judge(self, sites: Sequence[CardSite], outcomes: Sequence[object], *, may_lack: bool) -> None:
         """Raise what keeps the run from beginning, and note what it begins without."""

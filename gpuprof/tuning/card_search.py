@@ -449,4 +449,5 @@ class CardSearch:
         transports = self._cards.transports(self.card)
         with self._cards.losing(self.card):
             worker = transports[0](request)
-            run_cases(cases, worker, request, on_done, transports=transports, on_counted=on_counted)
+            numbered = dict(enumerate(cases))
+            run_cases(numbered, worker, request, on_done, transports=transports, on_counted=on_counted)

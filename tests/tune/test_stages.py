@@ -80,7 +80,7 @@ class MadeUpGpu:
 
     def run_cases(self, cases, worker, request, on_done, **_) -> None:
         with self._lock:
-            self._run_cases(cases, request.device, on_done)
+            self._run_cases([*cases.values()], request.device, on_done)
 
     def _run_cases(self, cases, device: str, on_done) -> None:
         if device == self.lost and device in self.asked:

@@ -97,7 +97,7 @@ def test_while_a_case_is_compiled_those_behind_it_are_measured(run_kernels):
 
 
 def test_of_several_workers_the_first_take_what_is_large(tmp_path):
-    cases = plan_cases(request_of(tmp_path, ["k0_a", "k1_a"], "32,64"))
+    cases = dict(enumerate(plan_cases(request_of(tmp_path, ["k0_a", "k1_a"], "32,64"))))
     order = [
         cases[index].problem.label
         for _, one in session._in_order(cases, DEVICE, beside=True)
