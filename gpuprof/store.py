@@ -67,8 +67,6 @@ class ResultsFile:
         self.continues: Run | None = None
         self._target = Path(os.path.realpath(path))
         self._descriptor: int | None = None
-        #: The file that this run has put where it was asked for: its device and number.
-        self._ours: tuple[int, int] | None = None
 
     def _begin(self, run: Run) -> None:
         self._content = encoded(dumps(run))
@@ -83,7 +81,7 @@ class ResultsFile:
         comma = "," if self._tail == CASES_END else ""
         added = encoded(f"{comma}\n{dumps_case(measurement)}")
         try:
-            if os.fstat(self._descriptor).st_nlink:
+            if self._has_name():
                 _write_all(self._descriptor, added + CASES_END, self._end)
             else:
                 self._write_whole(os.pread(self._descriptor, self._end, 0) + added + CASES_END)
@@ -137,18 +135,17 @@ class ResultsFile:
             raise
         finally:
             temporary.unlink(missing_ok=True)
-        self._hold(descriptor)
-
-    def _hold(self, descriptor: int) -> None:
         self.close()
-        self._ours = _identity(self._target)
         self._descriptor = descriptor
+
+    def _has_name(self) -> bool:
+        """Whether nobody has removed or replaced the file that this run writes."""
+        return self._descriptor is not None and os.fstat(self._descriptor).st_nlink > 0
 
     def _write_whole(self, content: bytes) -> None:
         """Write everything anew, whatever became of the folder, and never over another run's file."""
         self._target.parent.mkdir(parents=True, exist_ok=True)
-        is_ours = self._ours is not None and _identity(self._target) == self._ours
-        self._write(content, os.replace if is_ours else _place)
+        self._write(content, os.replace if self._has_name() else _place)
 
     def _full(self, error: OSError) -> OutputError:
         return OutputError(
@@ -187,15 +184,6 @@ def write_run(run: Run, path: Path) -> None:
         raise InputError(
             f"Cannot write {path}: {reason(error)}.", fix="Name another path with --json or -o."
         ) from error
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from every other; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _place(temporary: Path, target: Path) -> None:
