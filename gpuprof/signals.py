@@ -7,7 +7,6 @@ ignores exceptions. A request to end is noted instead, and the places that wait 
 This module must be in force before anything else is loaded, so that it imports next to nothing.
 """
 
-import fcntl
 import os
 import signal
 import time
@@ -25,44 +24,23 @@ class _Requests:
         self.first = 0
         self.first_at = 0.0
         self.count = 0
-        self.arrivals = -1
 
     def take(self, number: int, _frame: FrameType | None) -> None:
         """Note one signal, or end the process where nothing would be lost by it."""
         now = time.monotonic()
         if not self.count:
-            self.first, self.first_at = self._earliest(number), now
+            self.first, self.first_at = number, now
         self.count += 1
         impatient = self.count > 2 and now - self.first_at > _PATIENCE_S
         if impatient or not self.postponed:
             os._exit(128 + self.first)
-
-    def _earliest(self, number: int) -> int:
-        """The signal that came first: of those that wait, Python handles the lowest number first."""
-        try:
-            arrived = os.read(self.arrivals, 4096)
-        except OSError:  # the pipe is somebody else's by now
-            arrived = b""
-        return next((one for one in arrived if one in ENDING), number)
 
 
 _requests = _Requests()
 
 
 def install() -> None:
-    """Take the signals over; one that the parent has this process ignore, as `nohup` does, stays ignored.
-
-    Python runs handlers between two of its own instructions, so that several signals may wait while a library
-    works; what it writes to this pipe when each one arrives keeps their order.
-    """
-    ends = os.pipe()
-    # Not in the place of a standard stream that the shell closed.
-    _requests.arrivals, told = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends)
-    for end in ends:
-        os.close(end)
-    for end in (_requests.arrivals, told):
-        os.set_blocking(end, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    """Take the signals over; one that the parent has this process ignore, as `nohup` does, stays ignored."""
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _requests.take)

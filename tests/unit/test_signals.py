@@ -198,21 +198,6 @@ def test_third_request_after_a_while_ends_what_hangs(tmp_path, patience, status)
     assert run_script(script, tmp_path).returncode == status
 
 
-def test_the_first_of_two_requests_that_wait_together_decides(tmp_path):
-    script = (
-        "import signal, sys, threading; from gpuprof import signals\n"
-        "signals.install(); signals.postpone()\n"
-        "def request():\n"
-        "    for number in (signal.SIGTERM, signal.SIGINT):\n"
-        "        signal.pthread_kill(threading.get_ident(), number)\n"
-        # Handlers run in the main thread, which gets its turn when the other one has ended.
-        "sys.setswitchinterval(1000)\n"
-        "thread = threading.Thread(target=request); thread.start(); thread.join()\n"
-        "sys.exit(signals.status())"
-    )
-    assert run_script(script, tmp_path).returncode == 143
-
-
 def test_no_request_is_no_status():
     signals.check()
     assert signals.status() is None
