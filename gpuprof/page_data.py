@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a page keeps compressed: gzip in base 85, which a browser inflates and gpuprof reads back.
-
-Earlier pages kept their data as plain JSON; they are read too.
-"""
+"""What a page keeps compressed: gzip in base 85, which a browser inflates and gpuprof reads back."""
 
 import base64
 import gzip
@@ -20,7 +17,7 @@ RUN_BLOCK = "gpuprof-data"
 _MOST_BYTES = 64 << 20
 #: Base 85 is a 15th shorter than base 64. Of its letters, `<` alone means something in a script element.
 _TO_PAGE, _FROM_PAGE = str.maketrans("<", ","), str.maketrans(",", "<")
-_BLOCK = re.compile(rf'<script type="application/(json|gzip)" id="{RUN_BLOCK}">([^<]*)</script>')
+_BLOCK = re.compile(rf'<script type="application/gzip" id="{RUN_BLOCK}">([^<]*)</script>')
 
 
 def packed(text: str) -> str:
@@ -51,8 +48,7 @@ def run_of_page(text: str) -> Any:
     found = _BLOCK.search(text)
     if not found:
         raise ValueError("it has no data block")
-    kind, block = found.groups()
-    document = loads(unpacked(block) if kind == "gzip" else block)
+    document = loads(unpacked(found[1]))
     if not isinstance(document, dict) or "run" not in document:
         raise ValueError("its data block holds no run")
     return document["run"]
