@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,10 +100,9 @@ def new(
     write_starting_point(operation, file, force=force)
 
 
-def _report(given: Given, results: Path | None, markdown: bool) -> int:
-    from gpuprof.commands.rendering import report
-
-    return report(given, results, markdown)
+def _of(module: str, name: str) -> Callable[..., int]:
+    """A function of one of the modules of commands, which is loaded when it is called."""
+    return lambda given, **own: getattr(import_module(f"gpuprof.commands.{module}"), name)(given, **own)
 
 
 def _compare(given: Given, named: list[Path] | None) -> int:
@@ -115,18 +115,6 @@ def _compare(given: Given, named: list[Path] | None) -> int:
     return compare_against(given, named or [])
 
 
-def _fleet(given: Given, results: list[str]) -> int:
-    from gpuprof.commands.compare_runs import fleet
-
-    return fleet(given, results)
-
-
-def _tune(given: Given, what: list[str]) -> int:
-    from gpuprof.commands.tune import run_search
-
-    return run_search(given, what)
-
-
 def _add(
     name: str, called: Callable[..., int], text: str, first: str, argument: Parameter, **last: Parameter
 ) -> None:
@@ -137,7 +125,7 @@ def _add(
 
 _add(
     "report",
-    _report,
+    _of("rendering", "report"),
     "Render a results file again, on any machine.",
     "results",
     _argument(
@@ -173,14 +161,14 @@ _add(
 )
 _add(
     "fleet",
-    _fleet,
+    _of("compare_runs", "fleet"),
     "Say which of many cards differ from the fleet median, from a results file of each.",
     "results",
     _argument(list[str], "RESULTS", "Results files, folders that hold some, or patterns such as 'r/*.json'."),
 )
 _add(
     "tune",
-    _tune,
+    _of("tune", "run_search"),
     "Search a kernel's parameters, of the values that its header declares, and name the best at each size.",
     "what",
     _argument(

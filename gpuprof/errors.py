@@ -13,13 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from enum import IntEnum
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class ExitCode(IntEnum):
@@ -121,22 +118,6 @@ def refused_start(error: BaseException) -> ToolError | None:
         "The system allows no further process or thread here.",
         fix="Raise the limit: ulimit -u, or that of the container.",
     )
-
-
-def in_sentences(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function for programs, which raises a `GpuprofError` too where the system starts nothing more."""
-
-    @wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return function(*args, **kwargs)
-        except (OSError, RuntimeError) as error:
-            refusal = refused_start(error)
-            if refusal is None:
-                raise
-            raise refusal from error
-
-    return call
 
 
 def reason(error: Exception) -> str:

@@ -19,7 +19,7 @@ from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
 from gpuprof.comparison.matching import pooled
 from gpuprof.comparison.outliers import Outlier
-from gpuprof.errors import InputError, in_sentences
+from gpuprof.errors import InputError
 from gpuprof.reading import read_run
 from gpuprof.results import Tool
 from gpuprof.schema import to_json
@@ -158,7 +158,6 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
 
 
-@in_sentences
 def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
@@ -230,7 +229,6 @@ class Fleet(ShownAsTables):
         return f"<Fleet: {self.record.headline}>"
 
 
-@in_sentences
 def fleet(runs: Iterable[MeasuredRun | str | Path]) -> Fleet:
     """Find the cards that differ from the fleet median.
 

@@ -15,7 +15,7 @@ from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.api.triton_kernels import TRITON_WORDS, is_triton, triton_request
 from gpuprof.commands.resuming import finished_run, go_on
-from gpuprof.errors import InputError, in_sentences
+from gpuprof.errors import InputError
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
@@ -58,7 +58,6 @@ class Interrupted(KeyboardInterrupt):
         self.run = run
 
 
-@in_sentences
 @takes_options("profile")
 def profile(
     what: What | Sequence[What],

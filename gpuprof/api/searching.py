@@ -27,7 +27,7 @@ from gpuprof.comparison.tuned import (
     tuned_sizes,
     value_of,
 )
-from gpuprof.errors import InputError, in_sentences
+from gpuprof.errors import InputError
 from gpuprof.measure.run import Progress
 from gpuprof.options import SelectOptions, run_options
 from gpuprof.results import Measurement, Model
@@ -128,7 +128,6 @@ def _named(what: str, given: str | None, known: Sequence[str]) -> str:
     return given
 
 
-@in_sentences
 @takes_options("tune")
 def tune(
     what: What | Sequence[What],

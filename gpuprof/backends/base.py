@@ -50,7 +50,6 @@ class Findings:
     clocks_reason: str | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)
     counters_reason: str | None = None
-    executor_counters: Mapping[str, Counter] = field(default_factory=dict)
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
     model: Model | None = None

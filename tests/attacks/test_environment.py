@@ -180,14 +180,3 @@ def test_without_the_memory_to_load_anything_there_is_a_sentence(tmp_path, limit
         own = own and "SystemError" not in done.stderr
         assert "Traceback" not in done.stderr or not own, done.stderr
         assert done.returncode == ExitCode.ENVIRONMENT or not own or "OpenBLAS" in done.stderr, done.stderr
-
-
-def test_a_program_is_told_in_a_sentence_that_there_is_no_further_thread(tmp_path):
-    code = (
-        "import threading, gpuprof\n"
-        'def no(self): raise RuntimeError("can\'t start new thread")\n'
-        "threading.Thread.start = no\n"
-        "try: gpuprof.profile('transpose', kernels='naive_row', sizes=32, device='sim')\n"
-        "except gpuprof.GpuprofError as error: print('caught', error)\n"
-    )
-    assert "caught The system allows no further process or thread" in python(code, tmp_path).stdout
