@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of a gate, as written behind `--fail-on`, read into a condition. Nothing is evaluated as code.
 
+Python's own parser reads it, after each number with its unit, and each text, has become a blank literal:
+
 gate      = all { "or" all }
 all       = plain { "and" plain }
 plain     = "not" plain | "(" gate ")" | word | operand relation value
@@ -11,6 +13,7 @@ relation  = "<" | "<=" | ">" | ">=" | "==" | "!="
 value     = ["+" | "-"] NUMBER [UNIT] | "'" text "'"
 """
 
+import ast
 import operator
 import re
 from collections.abc import Callable
@@ -23,19 +26,15 @@ from gpuprof.bounds.parts import PARTS
 from gpuprof.errors import InputError, did_you_mean
 from gpuprof.text import format_extent
 
-#: Longest gate, and most brackets and nots within each other: a person wrote it.
-MOST_CHARACTERS, _DEEPEST = 500, 50
-_TOKEN = re.compile(
-    r"""(?P<space>\s+)
-    |(?P<number>(?P<value>[+\-−]?\s*(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*
-        (?P<unit>(?!(?:and|or)\b)[A-Za-z%µ×/][\w/]*)?)
-    |(?P<text>'[^']*'|"[^"]*")
-    |(?P<name>[A-Za-z_][\w.]*)
-    |(?P<relation><=|>=|==|!=|<|>)
-    |(?P<mark>[()])
-    """,
+#: Longest gate: a person wrote it.
+MOST_CHARACTERS = 500
+_LITERAL = re.compile(
+    r"""(?P<text>'[^']*'|"[^"]*")
+    |(?<![\w.])(?P<value>(?:[+\-−]\s*)?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*
+        (?P<unit>(?!(?:and|or)\b)[A-Za-z%µ×/][\w/]*)?""",
     re.VERBOSE,
 )
+_EXAMPLES = "Compare by < <= == != >= >, join with and, or, not: time > 3% and kernel != 'naive'"
 #: By how much a number of a unit is multiplied for the unit that figures are kept in, and which that is.
 UNITS: dict[str, tuple[float, str]] = {
     "%": (1.0, "%"),
@@ -76,13 +75,13 @@ _UNFIT = {
     **dict.fromkeys(("gain", "vs_reference", "vs_fastest"), "compares a case with others of its run"),
     "published_us": "was measured by others, elsewhere",
 }
-_RELATIONS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+_RELATIONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }
 
 
@@ -114,10 +113,13 @@ class Conditions:
 Condition = Clause | Conditions
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
+class _Literal(NamedTuple):
+    """A number with its unit, empty without one, or a text; and their places in the gate."""
+
+    value: float | str
+    unit: str
     place: int
+    unit_place: int
 
 
 class GateError(InputError):
@@ -138,7 +140,7 @@ def parse_gate(text: str, *, with_base: bool) -> Condition:
     if len(text) > MOST_CHARACTERS:
         what = f"--fail-on: a gate of {len(text)} characters is longer than {MOST_CHARACTERS}."
         raise InputError(what, fix="Write several gates, each behind a --fail-on of its own.")
-    return _Parser(text, with_base).whole()
+    return _Reader(text, with_base).condition()
 
 
 def words_in(condition: Condition) -> set[str]:
@@ -148,125 +150,124 @@ def words_in(condition: Condition) -> set[str]:
     return set().union(*map(words_in, condition.parts))
 
 
-class _Parser:
-    """Reads one gate, from its first token to its last, and ties each name to what it means."""
+class _Reader:
+    """Reads one gate, and ties each name to what it means."""
 
     def __init__(self, text: str, with_base: bool) -> None:
         self._text = text
         self._with_base = with_base
-        self._tokens = self._split()
-        self._next = 0
-        self._depth = 0
+        #: By the place where a blank literal stands for them.
+        self._literals: dict[int, _Literal] = {}
 
-    def _split(self) -> list[_Token]:
-        found, place = [], 0
-        while place < len(self._text):
-            match, sign = _TOKEN.match(self._text, place), self._text[place]
-            if match is None:
-                fix = "Text goes between two quotation marks." if sign in "'\"" else "This sign is not known."
-                fix = "Write == or != to compare, and, or, not to join." if sign in "=&|!" else fix
-                raise GateError(self._text, place, f"{sign!r} cannot be read.", fix)
-            if match.lastgroup != "space":
-                found.append(_Token(str(match.lastgroup), match[0], place))
-            place = match.end()
-        return [*found, _Token("end", "", len(self._text))]
+    def condition(self) -> Condition:
+        plain = _LITERAL.sub(self._blank, re.sub(r"[\t\n\r]", " ", self._text))
+        start = len(plain) - len(plain.lstrip())
+        try:
+            if "#" in plain:
+                raise SyntaxError("comment", ("", 1, plain.index("#") + 1 - start, plain))
+            tree = ast.parse(plain[start:], mode="eval")
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            offset = getattr(error, "offset", 0)  # none at the end
+            place = start + offset - 1 if offset else len(self._text)
+            raise GateError(self._text, place, "it cannot be read from here.", _EXAMPLES) from None
+        for node in ast.walk(tree):
+            if isinstance(node, ast.expr):
+                node.col_offset += start
+        return self._read(tree.body)
 
-    def whole(self) -> Condition:
-        found = self._joined("or")
-        token = self._peek
-        if token.kind != "end":
-            what = f"{token.text!r} follows a condition that is complete."
-            raise self._error(token, what, "Join with and or or.")
-        return found
+    def _blank(self, match: re.Match[str]) -> str:
+        """What Python reads for a number or a text: as long, so that places stay."""
+        place, text = match.start(), match["text"]
+        if text:
+            self._literals[place] = _Literal(text[1:-1], "", place, place)
+            return "''".ljust(len(text))
+        value = float("".join(match["value"].split()).replace("−", "-"))
+        self._literals[place] = _Literal(value, match["unit"] or "", place, match.start("unit"))
+        return "0".ljust(len(match[0]))
 
-    def _joined(self, by: str) -> Condition:
-        parts: list[Condition] = []
-        while not parts or self._takes(by):
-            parts.append(self._joined("and") if by == "or" else self._plain())
-        return parts[0] if len(parts) == 1 else Conditions(by, tuple(parts))
+    def _read(self, node: ast.expr) -> Condition:
+        match node:
+            case ast.BoolOp():
+                word = "and" if isinstance(node.op, ast.And) else "or"
+                return Conditions(word, tuple(map(self._read, node.values)))
+            case ast.UnaryOp(op=ast.Not()):
+                return Conditions("not", (self._read(node.operand),))
+            case ast.Name(id=name) if name in WORDS:
+                self._need_base(node)
+                return Clause(name)
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="change"), args=[named], keywords=[]),
+                ops=[relation],
+                comparators=[value],
+            ):
+                return self._clause(named, relation, value, changed=True)
+            case ast.Compare(left=named, ops=[relation], comparators=[value]):
+                return self._clause(named, relation, value, changed=False)
+        raise self._error(node, "this is no condition.", _EXAMPLES)
 
-    def _plain(self) -> Condition:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise self._error(self._peek, "it is nested too deeply.", "Write it shorter.")
-        found: Condition
-        if self._takes("not"):
-            found = Conditions("not", (self._plain(),))
-        elif self._takes("("):
-            found = self._joined("or")
-            self._expect(")", "A bracket is open.")
-        else:
-            found = self._clause()
-        self._depth -= 1
-        return found
+    def _clause(self, named: ast.expr, relation: ast.cmpop, value: ast.expr, *, changed: bool) -> Clause:
+        holds, given = _RELATIONS.get(type(relation)), self._literals.get(value.col_offset)
+        if holds is None or given is None or not isinstance(named, ast.Name | ast.Attribute):
+            raise self._error(named, "this is no condition.", _EXAMPLES)
+        name = ast.unparse(named)
+        figure = None if name in IDENTITY or name == "verdict" else self._figure(named, name)
+        if figure is None or figure.unit == "text":
+            texts = self._texts(named, name, figure, holds, given, changed=changed)
+            return Clause(name, figure, holds, texts=texts)
+        if isinstance(given.value, str):
+            raise self._error(given.place, f"{name} is a number, not text.", "Write a number here.")
+        if not isfinite(given.value):
+            raise self._error(given.place, "this number is too large.", "Write a smaller one.")
+        if given.unit not in ("", *UNITS):
+            known = f"Units are {', '.join(UNITS)}."
+            raise self._error(given.unit_place, f"{given.unit!r} is not a unit.", known)
+        if changed and given.unit != "%":
+            raise self._error(given.place, "a change is in percent.", "For example: change(time) > 3%")
+        if changed or (given.unit == "%" and figure.unit not in ("%", "±%")):
+            self._need_base(named)
+            return Clause(name, figure, holds, given.value / 100, relative=True)
+        return Clause(name, figure, holds, self._in_unit(name, figure, given.value, given))
 
-    def _clause(self) -> Condition:
-        token = self._take("name", "a figure's name is missing.", "For example: time > 3%")
-        changed = token.text == "change" and self._takes("(")
+    def _texts(
+        self,
+        named: ast.expr,
+        name: str,
+        figure: Figure | None,
+        holds: Callable[[float, float], bool],
+        given: _Literal,
+        *,
+        changed: bool,
+    ) -> tuple[str, ...]:
+        """What a text may be compared with."""
+        if name == "verdict":
+            self._need_base(named)
         if changed:
-            token = self._take("name", "a figure's name is missing.", "For example: change(time) > 3%")
-            self._expect(")", "A bracket is open.")
-        name = token.text
-        if name in WORDS and self._peek.kind != "relation":
-            self._need_base(token)
-            return Clause(name)
-        what = f"what {name} is compared with is missing."
-        relation = self._take("relation", what, "Write <, <=, >, >=, == or !=").text
-        at, (value, unit) = self._peek, self._value()
-        if name in IDENTITY or name == "verdict":
-            return self._identity(token, changed, relation, value, at)
-        figure = self._figure(token)
-        if figure.unit == "text":
-            wanted = self._text_value(token, changed, relation, value, at)
-            return Clause(name, figure, _RELATIONS[relation], texts=self._parts(figure, wanted, at))
-        if isinstance(value, str):
-            raise self._error(at, f"{name} is a number, not text.", "Write a number here.")
-        if changed and unit != "%":
-            raise self._error(at, "a change is in percent.", "For example: change(time) > 3%")
-        if changed or (unit == "%" and figure.unit not in ("%", "±%")):
-            self._need_base(token)
-            return Clause(name, figure, _RELATIONS[relation], value / 100, relative=True)
-        return Clause(name, figure, _RELATIONS[relation], self._in_unit(name, figure, value, unit, at))
-
-    def _identity(
-        self, token: _Token, changed: bool, relation: str, value: float | str, at: _Token
-    ) -> Clause:
-        is_verdict = token.text == "verdict"
-        if is_verdict:
-            self._need_base(token)
-        if changed:
-            raise self._error(token, f"{token.text} does not change.", "Name a figure, such as time.")
-        wanted = self._text_value(token, changed, relation, value, at)
-        if is_verdict and wanted not in WORDS[:4]:
-            raise self._error(at, f"{wanted!r} is not a verdict.", f"There are {', '.join(WORDS[:4])}.")
-        return Clause(token.text, None, _RELATIONS[relation], texts=(wanted,))
-
-    def _text_value(self, token: _Token, changed: bool, relation: str, value: float | str, at: _Token) -> str:
-        name = token.text
-        if not isinstance(value, str):
+            raise self._error(named, f"{name} does not change.", "Name a figure, such as time.")
+        if not isinstance(given.value, str):
             example = f"For example: {name} == 'shared'"
             fix = example if name.startswith("bound") else "Put it in quotation marks."
-            raise self._error(at, f"{name} is text, not a number.", fix)
-        if relation not in ("==", "!="):
-            raise self._error(token, f"{name} is text: it cannot be more or less.", "Write == or !=")
-        if changed:
-            raise self._error(token, "the change of a text is not a number.", "Drop change( ).")
-        return value
+            raise self._error(given.place, f"{name} is text, not a number.", fix)
+        if holds not in (operator.eq, operator.ne):
+            raise self._error(named, f"{name} is text: it cannot be more or less.", "Write == or !=")
+        if name == "verdict" and given.value not in WORDS[:4]:
+            known = f"There are {', '.join(WORDS[:4])}."
+            raise self._error(given.place, f"{given.value!r} is not a verdict.", known)
+        return (given.value,) if figure is None else self._parts(figure, given.value, given.place)
 
-    def _figure(self, token: _Token) -> Figure:
-        name = ALIASES.get(token.text, token.text)
+    def _figure(self, named: ast.expr, text: str) -> Figure:
+        name = ALIASES.get(text, text)
         if name in _UNFIT:
             fix = "Gate time, a rate, a resource, a bound or a counter."
-            raise self._error(token, f"{name} {_UNFIT[name]}: no gate can use it.", fix)
+            raise self._error(named, f"{name} {_UNFIT[name]}: no gate can use it.", fix)
         if name in FIGURES:
             return FIGURES[name]
         if "__" in name:  # a metric by Nsight Compute's own name
             return counter_figure(name)
         known = [*ALIASES, *IDENTITY, *(key for key in FIGURES if key not in _UNFIT), *WORDS]
         fix = did_you_mean(name, known, "docs/compare.md lists the names.")
-        raise self._error(token, f"there is no figure {name!r}.", fix)
+        raise self._error(named, f"there is no figure {name!r}.", fix)
 
-    def _parts(self, figure: Figure, value: str, at: _Token) -> tuple[str, ...]:
+    def _parts(self, figure: Figure, value: str, at: int) -> tuple[str, ...]:
         """The values of a text figure that a word stands for: `shared` for `shared/L1`."""
         wanted = value.strip().lower()
         if figure.key != "bound_by":
@@ -285,56 +286,21 @@ class _Parser:
             raise self._error(at, f"no part of a device is called {wanted!r}.", fix)
         return found
 
-    def _in_unit(self, name: str, figure: Figure, value: float, unit: str, at: _Token) -> float:
+    def _in_unit(self, name: str, figure: Figure, value: float, given: _Literal) -> float:
         own = "bytes" if figure.unit == "B" else figure.unit
-        factor, kept = UNITS[unit] if unit else (1.0, own)
+        factor, kept = UNITS[given.unit] if given.unit else (1.0, own)
         if kept != own:
             words = {"us": "a time", "%": "a share in %", "bytes": "a size in bytes"}
             its = words.get(own, f"counted in {own or 'ones'}")
             fix = f"Write the number alone, or change({name}) with % for its change."
-            raise self._error(at, f"{name} is {its}, not in {unit}.", fix)
+            raise self._error(given.place, f"{name} is {its}, not in {given.unit}.", fix)
         return value * factor
 
-    def _value(self) -> tuple[float | str, str]:
-        """A text, or a number and its unit, which is empty without one."""
-        if self._peek.kind == "text":
-            return self._take("text").text[1:-1], ""
-        what = "a number, or a text in quotation marks, is missing."
-        token = self._take("number", what, "For example: 128, 3%, 'shared'")
-        match = _TOKEN.match(self._text, token.place)
-        assert match is not None
-        value, unit = float("".join(match["value"].split()).replace("−", "-")), match["unit"] or ""
-        if not isfinite(value):
-            raise self._error(token, "this number is too large.", "Write a smaller one.")
-        if unit not in ("", *UNITS):
-            at = token._replace(place=match.start("unit"))
-            raise self._error(at, f"{unit!r} is not a unit.", f"Units are {', '.join(UNITS)}.")
-        return value, unit
-
-    @property
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _takes(self, text: str) -> bool:
-        found = self._peek.text == text and self._peek.kind not in ("text", "end")
-        self._next += found
-        return found
-
-    def _expect(self, text: str, problem: str) -> None:
-        if not self._takes(text):
-            raise self._error(self._peek, problem, f"Write {text} here.")
-
-    def _take(self, kind: str, problem: str = "", fix: str = "") -> _Token:
-        token = self._peek
-        if token.kind != kind or token.text in ("and", "or", "not"):
-            raise self._error(token, problem, fix)
-        self._next += 1
-        return token
-
-    def _need_base(self, token: _Token) -> None:
+    def _need_base(self, node: ast.expr) -> None:
         if not self._with_base:
             fix = "Use it with: gpuprof compare BASE NEW --fail-on …"
-            raise self._error(token, f"{token.text} is compared with a base here, and there is none.", fix)
+            what = f"{ast.unparse(node)} is compared with a base here, and there is none."
+            raise self._error(node, what, fix)
 
-    def _error(self, token: _Token, problem: str, fix: str) -> GateError:
-        return GateError(self._text, token.place, problem, fix)
+    def _error(self, at: ast.expr | int, problem: str, fix: str) -> GateError:
+        return GateError(self._text, at if isinstance(at, int) else at.col_offset, problem, fix)

