@@ -7,7 +7,6 @@ How much must be under way on an SM to keep a part busy is told by Little's law.
 
 from collections.abc import Iterator, Mapping
 from math import ceil, prod
-from typing import NamedTuple
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.action_facts import WIDEST, Action, CaseFacts
@@ -153,32 +152,17 @@ def against_stalls(facts: CaseFacts) -> Iterator[Action]:
             return
 
 
-class _NeededInFlight(NamedTuple):
-    """What must be under way on each SM at any time to keep one part of the GPU busy, by Little's law."""
+def _needed_in_flight(case: Measurement, device: Device, part: str) -> float | None:
+    """What must be under way on each SM to keep a part busy with a case's work; None if that is not known.
 
-    label: str
-    unit: str
-    needed: float
-
-
-def _flight(case: Measurement, device: Device, part: str) -> _NeededInFlight | None:
-    """What must be in flight to keep a part busy with a case's work; None without a rate or latency.
-
-    That is its highest rate per cycle and SM, times the cycles from the start of a piece of work until its
-    result can be used.
+    By Little's law its highest rate per cycle and SM, times the cycles from the start of a piece of work
+    until its result can be used.
     """
-    cycles = _cycles(case, device, part)
-    if cycles is None or part not in PARTS:
-        return None
-    label, unit = PARTS[part].label, PARTS[part].unit
-    rates = {name: rate.per_cycle for name, rate in sm_rates(device).items()}
-    if part == DRAM.key:
-        if not device.peak_bandwidth_gbps or not device.sm_clock_mhz:
-            return None
-        rate = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count
-        return _NeededInFlight(label, unit, rate * cycles)
-    rate_of = "l2_bytes" if part == L2.key else part
-    return _NeededInFlight(label, unit, rates[rate_of] * cycles) if rate_of in rates else None
+    cycles, rate = _cycles(case, device, part), sm_rates(device).get("l2_bytes" if part == L2.key else part)
+    per_cycle = rate.per_cycle if rate else None
+    if part == DRAM.key and device.peak_bandwidth_gbps and device.sm_clock_mhz:
+        per_cycle = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count
+    return per_cycle * cycles if per_cycle and cycles else None
 
 
 def _cycles(case: Measurement, device: Device, part: str) -> float | None:
@@ -196,25 +180,15 @@ def _cycles(case: Measurement, device: Device, part: str) -> float | None:
     return (here * shared + (passes - here) * cached) / passes
 
 
-class _Residency(NamedTuple):
-    """How many warps the busiest SM holds at a time, and why no more."""
-
-    warps: float
-    because: str
-
-
-def _resident(case: Measurement, device: Device) -> _Residency | None:
-    """The warps of a case on an SM; None where its occupancy is not known."""
+def _resident(case: Measurement, device: Device) -> tuple[float, str] | None:
+    """The warps that the busiest SM holds at a time, and why no more; None where its occupancy is unknown."""
     held = case.occupancy
     if held is None:
         return None
     blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
-    if blocks is None:
-        return _Residency(warps, held.limiter)
-    launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
-    return (
-        _Residency(launched, "no more are launched") if launched < warps else _Residency(warps, held.limiter)
-    )
+    per_block = ceil(prod(case.block) / WARP_LANES)
+    launched = warps if blocks is None else ceil(blocks / device.sm_count) * per_block
+    return (launched, "no more are launched") if launched < warps else (warps, held.limiter)
 
 
 def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
@@ -224,18 +198,18 @@ def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
     held = _resident(facts.case, facts.device)
     busiest = next((floor.key for floor in facts.limits.floors if floor.key != LAUNCH.key), "")
     part = facts.limiter.key if facts.limiter and facts.limiter.key in PARTS else busiest
-    needs = _flight(facts.case, facts.device, part)
-    if needs is None or held is None or not held.warps:
+    needed = _needed_in_flight(facts.case, facts.device, part)
+    if needed is None or held is None or not held[0]:
         return
-    each = needs.needed / held.warps
-    warps = f"{numbers.brief(held.warps)} warps are resident ({held.because})"
-    if needs.unit != "bytes":
+    label, unit, each = PARTS[part].label, PARTS[part].unit, needed / held[0]
+    warps = f"{numbers.brief(held[0])} warps are resident ({held[1]})"
+    if unit != "bytes":
         if each > 1:
-            do = f"keep {ceil(each)} {needs.unit} of each warp in flight (unroll, more accumulators)"
-            needed = f"{numbers.significant(needs.needed)} {needs.unit}"
-            yield facts.to_the_bound(do, f"{needs.label} needs {needed} in flight on each SM, {warps}")
+            do = f"keep {ceil(each)} {unit} of each warp in flight (unroll, more accumulators)"
+            what = f"{numbers.significant(needed)} {unit}"
+            yield facts.to_the_bound(do, f"{label} needs {what} in flight on each SM, {warps}")
         return
-    why = f"{needs.label} needs {numbers.size(round(needs.needed))} in flight on each SM, {warps}"
+    why = f"{label} needs {numbers.size(round(needed))} in flight on each SM, {warps}"
     loads, useful = facts.count("global_load_requests"), facts.count("global_load_useful_bytes")
     if not loads or not useful:
         yield facts.to_the_bound("have more copies in flight (more stages, larger tiles)", why)
@@ -265,28 +239,22 @@ def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
         )
         return {limit.name: limit.blocks for limit in limits}
 
-    now = blocks(held.registers_per_thread, held.shared_bytes)
-    if min(now["threads"] or 0, now["blocks"] or 0) < wanted:
-        return
     asks = []
-    if (now["registers"] or wanted) < wanted:
-        fits = next(
-            (
-                count
-                for count in range(held.registers_per_thread, 15, -1)
-                if (blocks(count, 0)["registers"] or wanted) >= wanted
-            ),
-            None,
-        )
-        if fits is None:
+    for name, most in blocks(held.registers_per_thread, held.shared_bytes).items():
+        if most is None or most >= wanted:
+            continue
+        if name == "registers":
+            fewer = range(held.registers_per_thread, 15, -1)
+            fits = next((count for count in fewer if (blocks(count, 0)[name] or wanted) >= wanted), None)
+            if fits is None:
+                return
+            asks.append(f"{fits} registers a thread, not {held.registers_per_thread}")
+        elif name == "shared memory":
+            fits = facts.device.shared_bytes_per_sm // wanted - facts.device.reserved_shared_bytes_per_block
+            size = numbers.size(fits // 1024 * 1024)
+            asks.append(f"{size} of shared memory, not {numbers.size(held.shared_bytes)}")
+        else:
             return
-        asks.append(f"{fits} registers a thread, not {held.registers_per_thread}")
-    if (now["shared memory"] or wanted) < wanted:
-        spare = facts.device.reserved_shared_bytes_per_block
-        fits = facts.device.shared_bytes_per_sm // wanted - spare
-        asks.append(
-            f"{numbers.size(fits // 1024 * 1024)} of shared memory, not {numbers.size(held.shared_bytes)}"
-        )
     if not asks:
         return
     do = f"let {wanted} blocks reside on an SM: at most {' and '.join(asks)}"
@@ -305,7 +273,7 @@ def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
         do = "wait less at barriers (shuffles within a warp, double-buffer, more work for each barrier)"
     else:
         do = "overlap dependent steps (several elements of a thread at once, next loads before this use)"
-    with_warps = f"{numbers.brief(held.warps)} warps are resident on an SM; " if held else ""
+    with_warps = f"{numbers.brief(held[0])} warps are resident on an SM; " if held else ""
     if facts.count("bulk_load_bytes"):
         do = "overlap the work of several tiles (more stages, producer warps, persistent blocks)"
         yield facts.to_the_bound(do, f"{with_warps}the copy engine fetches ahead of them")
