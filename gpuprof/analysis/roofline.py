@@ -24,14 +24,6 @@ _PASS_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryRoof:
-    """A bandwidth in GB/s; `measured` tells what a kernel or a copy reached from a theoretical peak."""
-
-    gbps: float
-    measured: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RooflinePoint:
     """One kernel at one size: the measured rate, the modelled one, or the highest that its bounds allow."""
 
@@ -45,11 +37,13 @@ class RooflinePoint:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of the memory hierarchy: bandwidths, the theoretical one only if known, and kernels."""
+    """One level of the memory hierarchy: kernels under known bandwidths in GB/s.
 
-    key: str
+    By whether a kernel or a copy was measured to reach it: else it is a theoretical peak.
+    """
+
     label: str
-    memory_roofs: tuple[MemoryRoof, ...]
+    gbps: Mapping[bool, float]
     points: tuple[RooflinePoint, ...]
 
 
@@ -75,7 +69,7 @@ def build_roofline(run: Run, group: Group) -> Roofline | None:
         return None
     ladders = [build_ladder(run, size) for size in group.sizes]
     levels = tuple(
-        Level(key, label, roofs, points)
+        Level(label, roofs, points)
         for key, (label, bytes_of) in _LEVELS.items()
         if (roofs := _roofs(device, key)) and (points := tuple(_points(run, ladders, bytes_of)))
     )
@@ -133,12 +127,11 @@ _LEVELS: Mapping[str, tuple[str, Callable[[Measurement], float | None]]] = {
 _RATES = {"l1": "shared_gbps", "l2": "l2_gbps", "dram": "dram_read_gbps", "ideal": "dram_read_gbps"}
 
 
-def _roofs(device: Device, level: str) -> tuple[MemoryRoof, ...]:
+def _roofs(device: Device, level: str) -> Mapping[bool, float]:
     """The theoretical bandwidth of a level, and what was reached on this device."""
     rate = _RATES[level]
     limit = theoretical(device).get(rate)
     reached = device.measured_rates.get(rate)
     if reached is None and rate == "dram_read_gbps":
         reached = device.measured_copy_bandwidth_gbps
-    known = ((limit, False), (reached, True))
-    return tuple(MemoryRoof(gbps, measured) for gbps, measured in known if gbps is not None)
+    return {measured: gbps for measured, gbps in ((False, limit), (True, reached)) if gbps is not None}

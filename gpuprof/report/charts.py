@@ -382,10 +382,10 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
     drawn = [kernel for kernel in order if kernel in largest]
     drawn = [kernel for kernel in drawn if kernel in telling] or drawn[:_MOST_POINTS]
     shown = [largest[kernel] for kernel in drawn]
-    ridges = [peak / roof.gbps for roof in level.memory_roofs]
+    ridges = [peak / gbps for gbps in level.gbps.values()]
     xs = [*(point.flop_per_byte for point in shown), *ridges]
     left, right = min(xs) / 4, 3 * max(xs)
-    foot = min(*(point.gflops for point in shown), left * max(roof.gbps for roof in level.memory_roofs))
+    foot = min(*(point.gflops for point in shown), left * max(level.gbps.values()))
     rates = ", ".join(_RATES[by][0] for by in dict.fromkeys(point.by for point in shown))
     return {
         "label": level.label,
@@ -398,14 +398,14 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
         ),
         "roofs": [
             {
-                "name": ("measured " if roof.measured else "theoretical ") + numbers.gbps(roof.gbps)
-                if roof.measured
-                else f"theoretical {numbers.gbps(roof.gbps)}, compute peak {numbers.gflops(peak)}",
-                "line": "roof measured" if roof.measured else "roof",
-                "x": [left, peak / roof.gbps, *([] if roof.measured else [right])],
-                "y": [left * roof.gbps, peak, *([] if roof.measured else [peak])],
+                "name": f"measured {numbers.gbps(gbps)}"
+                if measured
+                else f"theoretical {numbers.gbps(gbps)}, compute peak {numbers.gflops(peak)}",
+                "line": "roof measured" if measured else "roof",
+                "x": [left, peak / gbps, *([] if measured else [right])],
+                "y": [left * gbps, peak, *([] if measured else [peak])],
             }
-            for roof in level.memory_roofs
+            for measured, gbps in level.gbps.items()
         ],
         "series": [
             {
