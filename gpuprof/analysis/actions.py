@@ -185,7 +185,7 @@ def _traffic(facts: CaseFacts) -> Iterator[Action]:
 
 def _uncounted(facts: CaseFacts) -> Iterator[Action]:
     """What can be said of a case that has a time and no counts."""
-    for way in (latency.keep_registers, latency.fill_waves):
+    for way in (latency.keep_registers, latency.coalesce, latency.fill_waves):
         yield from way(facts)
     limiter = facts.limiter
     known = f"{limiter.name} at {numbers.percent(limiter.share_pct)}" if limiter and limiter.share_pct else ""

@@ -10,22 +10,10 @@ from gpuprof.counters import COUNTERS
 from gpuprof.results import Measurement
 
 _LOW_EFFICIENCY_PCT = 50.0
-_LOW_OCCUPANCY_PCT = 35.0
 #: Unused bytes of one kind of access, as a share of the bytes of all sectors.
 _MUCH_WASTE = 0.1
 #: Two figures count as equal, and one as whole, within this factor.
 _SAME = 0.005
-
-
-def clues_of(case: Measurement) -> tuple[str, ...]:
-    """The figures that cost time most; causes are suggested, not proven."""
-    clues = [*wasted_sectors(case)]
-    if case.resources and case.resources.spill_bytes:
-        clues.append(f"{numbers.size(case.resources.spill_bytes)} of registers spilled per thread")
-    if case.occupancy and case.occupancy.theoretical_pct < _LOW_OCCUPANCY_PCT:
-        occupancy = numbers.percent(case.occupancy.theoretical_pct)
-        clues.append(f"occupancy {occupancy}, limited by {case.occupancy.limiter}")
-    return tuple(clues)
 
 
 def stalls(case: Measurement) -> tuple[tuple[str, float], ...]:

@@ -19,7 +19,6 @@ from gpuprof.analysis.ladder import Rung, build_ladder, rungs_of
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.why import clues_of
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError, did_you_mean
@@ -169,7 +168,7 @@ class MeasuredCase:
         of the measured time, the line of source that causes most of that, and what less of it would allow.
         Where exact counts are missing, what else its figures tell.
         """
-        from gpuprof.report.ladder_table import explanation, of_limits
+        from gpuprof.report.ladder_table import explanation, limit_lines
 
         rung = self.run.rung_of(self._index)
         if rung is not None:
@@ -177,10 +176,7 @@ class MeasuredCase:
         if self.reason:
             return (self.reason,)
         subject = (self.run.record, self.record)
-        limits = limits_of(*subject)
-        if limits is None:
-            return clues_of(self.record)
-        return tuple(of_limits(limits, limiter_of(*subject), actions_of(*subject)))
+        return tuple(limit_lines(limits_of(*subject), limiter_of(*subject), actions_of(*subject)))
 
     model: "Model | None" = told(
         "record.model",

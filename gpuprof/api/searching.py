@@ -4,6 +4,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -195,11 +196,8 @@ def tune(
             raise InputError(f"{path} exists already, and {found}.", fix="Name another file.")
         return found
 
-    def keep(run: Record) -> ResultsFile:
-        assert path is not None
-        return ResultsFile(path, run, replace=True)
-
-    with Tuner(plan, progress or Progress(), keep=keep if path else None, earlier=earlier) as tuner:
+    keep = partial(ResultsFile, path, replace=True) if path else None
+    with Tuner(plan, progress or Progress(), keep=keep, earlier=earlier) as tuner:
         record = tuner.search()
     if not record.complete:
         raise Interrupted(MeasuredRun(record))

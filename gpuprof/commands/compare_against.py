@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from os.path import normpath
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -34,9 +35,9 @@ from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
-from gpuprof.measure.run import Keep, Progress, measure_in_turns
+from gpuprof.measure.run import Progress, measure_in_turns
 from gpuprof.options import Given, SelectOptions
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Measurement
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS
 
@@ -228,7 +229,10 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
             given.run,
             _Both(progress),
             argv=tuple(sys.argv[1:]),
-            keep=(_keeper(base, outputs.force), _keeper(new, outputs.force)),
+            keep=(
+                partial(ResultsFile, base, replace=outputs.force),
+                partial(ResultsFile, new, replace=outputs.force),
+            ),
         )
     name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
     compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
@@ -238,16 +242,6 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
         tell("Stopped early: the files hold what was measured until then.")
         return ExitCode.INTERRUPTED
     return exit_code(runs[1]) or status
-
-
-def _keeper(path: Path, replace_it: bool) -> Keep:
-    """Opens one of the files."""
-
-    def keep(run: Run) -> ResultsFile:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return ResultsFile(path, run, replace=replace_it)
-
-    return keep
 
 
 def _requests(

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from gpuprof import signals
@@ -292,25 +293,22 @@ def find_ladder(
     (name, *others) = what
     if name in shipped_names() and not others:
         return shipped_ladder(name), kernels, []
-    ladders = {operation: shipped_ladder(operation) for operation in shipped_names()}
-    homes = {
-        text: [name for name, ladder in ladders.items() if any(text == each.id for each in ladder.kernels)]
-        for text in what
+    ids = {
+        operation: [each.id for each in shipped_ladder(operation).kernels] for operation in shipped_names()
     }
-    for text, found in homes.items():
-        if not found:
-            known = (*ladders, *(kernel.id for ladder in ladders.values() for kernel in ladder.kernels))
+    for text in what:
+        if not any(text in own for own in ids.values()):
             usual = "Name a .cu file, a folder, or an operation or kernel that `gpuprof list` shows."
-            fix = nearest_file(Path(text)) or did_you_mean(text, known, usual)
+            fix = nearest_file(Path(text)) or did_you_mean(text, (*ids, *chain(*ids.values())), usual)
             raise InputError(f"There is no kernel {text!r} to tune.", fix=fix)
-    common = [name for name in ladders if all(name in found for found in homes.values())]
+    common = [operation for operation, own in ids.items() if all(text in own for text in what)]
     if not common:
         raise InputError("The kernels compute different operations.", fix="Tune one operation at a time.")
     if len(common) > 1:
         raise InputError(
             f"{name} is a kernel of {' and of '.join(common)}.", fix=f"gpuprof tune {common[0]} -k {name}"
         )
-    return ladders[common[0]], [*what, *kernels], []
+    return shipped_ladder(common[0]), [*what, *kernels], []
 
 
 class _ResultsPlace:

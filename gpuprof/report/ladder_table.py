@@ -12,7 +12,6 @@ from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.why import clues_of
 from gpuprof.report.document import Cell, Column, Row, Table, Tone
 from gpuprof.results import Run
 
@@ -83,18 +82,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     """Why a rung stands where it stands: its reason if it has no figures, else changes, then the limiter."""
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
-    if rung.limits is not None:
-        shifted = [f"vs {rung.previous}: {'; '.join(rung.shifts)}"] if rung.shifts else []
-        return (*told_of(rung), *shifted, *of_limits(rung.limits, rung.limiter, rung.actions))
-    lines = [*told_of(rung), *_moved(rung)]
-    told = tuple(change.figure.phrase for change in rung.changes)
-    # What a change has just said needs no second mention.
-    clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
-    if rung.limiter:
-        lines.append("; ".join([rung.limiter.text, *(clues if rung.limiter.share_pct is None else ())]))
-    elif clues:
-        lines.append("; ".join(clues))
-    return tuple(lines)
+    return (*told_of(rung), *_moved(rung), *limit_lines(rung.limits, rung.limiter, rung.actions))
 
 
 def told_of(rung: Rung) -> Iterator[str]:
@@ -106,17 +94,21 @@ def told_of(rung: Rung) -> Iterator[str]:
 
 def _moved(rung: Rung) -> Iterator[str]:
     """What moved since the rung that it is compared with."""
-    if rung.changes:
-        yield f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes)
-    elif rung.gain is not None:
+    moved = rung.shifts if rung.limits else [change.text for change in rung.changes]
+    if moved:
+        yield f"vs {rung.previous}: {'; '.join(moved)}"
+    elif rung.gain is not None and not rung.limits:
         what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
         yield f"vs {rung.previous}: {what}"
 
 
-def of_limits(limits: Limits, limiter: Limiter | None, actions: tuple[Action, ...]) -> Iterator[str]:
+def limit_lines(limits: Limits | None, limiter: Limiter | None, actions: tuple[Action, ...]) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
-    yield verdict(limits, limiter)
-    if limits.hot:
+    if limits:
+        yield verdict(limits, limiter)
+    elif limiter:
+        yield limiter.text
+    if limits and limits.hot:
         yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
     if actions:
         yield f"next: {actions[0].text}"

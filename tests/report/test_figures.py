@@ -27,7 +27,6 @@ from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.status import status_of, waves
-from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
 from gpuprof.report.source import LineCounts
 from gpuprof.results import (
@@ -347,11 +346,3 @@ def test_lines_add_up_all_kinds_of_access() -> None:
     assert [line for line in found.lines if found.is_most(line, *BANK_CONFLICTS)] == [6, 8]
     assert (found.of(3, *GLOBAL_REQUESTS), found.of(5, *SHARED_WAVEFRONTS)) == (5, 9)
     assert LineCounts(replace(sim_run().cases[0], lines=None)).lines == {}
-
-
-def test_clues_are_waste_then_spills_then_occupancy() -> None:
-    spilled = replace(CASE, resources=Resources(255, 0, 0, 2048), occupancy=Occupancy(34.9, "registers", 1))
-    told = ("2 KiB of registers spilled per thread", "occupancy 34.9 %, limited by registers")
-    assert clues_of(replace(spilled, counters={})) == told
-    wasteful = counters("ncu", global_load_efficiency_pct=12.5)
-    assert clues_of(replace(spilled, counters=wasteful))[1:] == told
