@@ -17,18 +17,28 @@ from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.speed import speed_of, why_no_speed
-from gpuprof.analysis.status import blocks_of, on_host, waves
+from gpuprof.analysis.status import blocks_of, on_host, status_of, waves
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Measurement, Run
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a figure is read from: a case of a run, and the `Rung` where it is looked at as one."""
+    """What a figure is read from: a case of a run, and its kernel's `Rung` where that is looked at."""
 
     run: Run
     case: Measurement
     rung: Any = None
+
+    @property
+    def shown(self) -> Any:
+        """The rung, for the one case that stands for it."""
+        return self.rung if self.rung and self.rung.case is self.case else None
+
+    @property
+    def usable(self) -> bool:
+        """Whether its figures may be compared with those of others."""
+        return status_of(self.run, self.case).usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ def _speed(subject: Subject) -> _Held:
 def _rung(subject: Subject) -> _Held:
     """Only the case that stands for its rung is compared with others."""
     speed, why = _speed(subject)
-    return (subject.rung, ("another case represents the kernel",)) if speed else (None, why)
+    return (subject.shown, ("another case represents the kernel",)) if speed else (None, why)
 
 
 _SOURCES: dict[str, Callable[[Subject], _Held]] = {

@@ -3,11 +3,11 @@
 """Tables of a run's cases: a figure as a cell, every case with every column."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuprof.analysis import counts
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
-from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.ladder import SizeLadder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.speed import is_noisy
@@ -58,31 +58,8 @@ def block_phrase(case: Measurement) -> str:
     return format_block(case) if case.chosen else f"block {format_block(case)}"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRow:
-    """A case within its run and its ladder."""
-
-    run: Run
-    rung: Rung
-    case: Measurement
-
-    @property
-    def shown(self) -> Rung | None:
-        """The rung, for the one case that stands for it."""
-        return self.rung if self.case is self.rung.case else None
-
-    @property
-    def subject(self) -> Subject:
-        return Subject(self.run, self.case, self.shown)
-
-    @property
-    def usable(self) -> bool:
-        """Whether its figures may be compared with those of others."""
-        return status_of(self.run, self.case).usable
-
-
 #: A column of cases, and what fills it.
-Filled = tuple[Column, Callable[[CaseRow], Cell]]
+Filled = tuple[Column, Callable[[Subject], Cell]]
 
 
 def of_figure(key: str, rank: int = 0, meaning: str = "", label: str = "") -> Filled:
@@ -114,16 +91,16 @@ def heading(key: str) -> str:
     return short[:1].lower() + short[1:]
 
 
-def _figure_cell(figure: Figure, row: CaseRow) -> Cell:
+def _figure_cell(figure: Figure, row: Subject) -> Cell:
     """A figure of a case; a dash where it can have none."""
     if not row.usable:
         return _NOTHING
-    cell = cell_of(figure, row.subject)
+    cell = cell_of(figure, row)
     compares = figure.group == FIGURES["gain"].group
     return _NOTHING if cell.text is None and (row.rung.is_reference or compares) else cell
 
 
-def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]], caption: str = "") -> Table:
+def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[Subject]], caption: str = "") -> Table:
     """A table with a gap between slices, and without columns that say nothing of any case.
 
     Below a case whose measured time the model does not allow it says so.
@@ -160,7 +137,7 @@ def case_table(
 
     The anchors say where a kernel's name leads on a page.
     """
-    slices = [[CaseRow(run, rung, case) for rung in held.rungs for case in rung.cases] for held in ladders]
+    slices = [[Subject(run, case, rung) for rung in held.rungs for case in rung.cases] for held in ladders]
     columns = _columns(run, ladders, anchors or {})
     if anchors:  # long parameters must not hide what they did, and cards have the resources
         columns.sort(key=lambda filled: filled[0].label == "block")
@@ -198,7 +175,7 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
     return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
 
 
-def _kernel(row: CaseRow, anchors: Mapping[str, str]) -> Cell:
+def _kernel(row: Subject, anchors: Mapping[str, str]) -> Cell:
     name, own = row.case.kernel, not row.rung.is_reference
     return Cell(
         name if own else f"{name} (ref)", row.rung.kernel.rung, anchor=anchors.get(name, ""), code=own
@@ -237,19 +214,19 @@ def _against(ladders: Sequence[SizeLadder], rank: int) -> Filled:
     return of_figure(key, rank, f"How many times as fast as {whose}.", f"vs {name}")
 
 
-def limiter_cell(row: CaseRow) -> Cell:
+def limiter_cell(row: Subject) -> Cell:
     """What limits a case that was timed."""
     found = row.shown.limiter if row.shown and row.usable else None
     return Cell(found.brief) if found else _NOTHING
 
 
-def part_of(row: CaseRow) -> Cell:
+def part_of(row: Subject) -> Cell:
     """What limits a case that was not timed."""
     found = limiter_of(row.run, row.case) if row.usable else None
     return Cell(found.part) if found else _NOTHING
 
 
-def _gain(row: CaseRow) -> Cell:
+def _gain(row: Subject) -> Cell:
     if row.shown is None or row.shown.gain is None:
         return Cell("")
     cell = _figure_cell(FIGURES["gain"], row)

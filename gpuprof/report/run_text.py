@@ -14,14 +14,13 @@ from typing import TextIO
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
-from gpuprof.analysis.figures import FIGURES, Figure, headline_rate
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Banner, Level, Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import (
-    CaseRow,
     Filled,
     case_table,
     filled_table,
@@ -205,16 +204,16 @@ def _heading(held: Held, group: Group, ladder: SizeLadder) -> str:
     return f"{group.short} {ladder.size.heading}" if several else ladder.size.heading
 
 
-def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> list[CaseRow]:
+def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> list[Subject]:
     """The best kernels, those that were named, the library, and the simplest kernel."""
     own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
     rungs = [rung for rung in own if not rung.is_ceiling] or own
-    rows = [CaseRow(run, rung, rung.case) for rung in rungs]
+    rows = [Subject(run, rung.case, rung) for rung in rungs]
     if len(rungs) == 1:
         cases = [case for case in rungs[0].cases if status_of(run, case).usable]
-        rows = [CaseRow(run, rungs[0], case) for case in cases]
+        rows = [Subject(run, case, rungs[0]) for case in cases]
     ordered = sorted(rows, key=lambda row: (*standing(run, row.case), row.rung.kernel.rung))
-    best: dict[tuple[object, ...], CaseRow] = {}
+    best: dict[tuple[object, ...], Subject] = {}
     for row in ordered:  # one that only chooses another runs that one's code
         best.setdefault((row.case.ran, row.case.block, *row.case.params.items()), row)
     found = list(best.values())
@@ -224,7 +223,7 @@ def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> li
         for number, row in enumerate(found)
         if number < most or (row.case.kernel in named and number < 2 * most)
     ]
-    reference = [CaseRow(run, rung, rung.case) for rung in ladder.rungs if rung.kernel.id == ladder.reference]
+    reference = [Subject(run, rung.case, rung) for rung in ladder.rungs if rung.kernel.id == ladder.reference]
     simplest = [row for row in rows[:1] if all(row.case.ran != other.case.ran for other in shown)]
     return [*shown, *reference, *simplest]
 
@@ -279,8 +278,8 @@ def _against(ladder: SizeLadder) -> Iterator[Filled]:
 
 
 def _versus(other: Rung, name: str, rank: int, digits: int) -> Filled:
-    def read(row: CaseRow) -> Cell:
-        time, base = FIGURES["median_us"].value(row.subject), other.speed
+    def read(row: Subject) -> Cell:
+        time, base = FIGURES["median_us"].value(row), other.speed
         if base is None or time is None:
             return Cell("–")
         factor = base.median_us / time
@@ -289,8 +288,8 @@ def _versus(other: Rung, name: str, rank: int, digits: int) -> Filled:
     return Column(name, True, rank, f"How many times as fast as {name}."), read
 
 
-def _cell(figure: Figure, row: CaseRow, write: Callable[[float], str]) -> Cell:
-    value = figure.value(row.subject)
+def _cell(figure: Figure, row: Subject, write: Callable[[float], str]) -> Cell:
+    value = figure.value(row)
     return Cell("–") if value is None else Cell(write(value), value)
 
 
@@ -302,7 +301,7 @@ def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:
     return numbers.unit_for(max(rates, default=1.0), units)
 
 
-def _name(ladder: SizeLadder, row: CaseRow) -> str:
+def _name(ladder: SizeLadder, row: Subject) -> str:
     """The kernel that ran; of several blocks or parameters which."""
     if row.rung.is_reference:
         return ladder.reference_name

@@ -139,7 +139,7 @@ VALUES = {
 @each(key=VALUES)
 def test_figures_of_a_measured_case(key: str) -> None:
     of, ladder = measured()
-    reading = FIGURES[key].read(Subject(of, CASE, ladder.rung("b")))
+    reading = FIGURES[key].read(Subject(of, CASE, replace(ladder.rung("b"), case=CASE)))
     assert reading.value == pytest.approx(VALUES[key])
     assert reading.reason == ""
 
@@ -212,7 +212,7 @@ def test_missing_figures_say_why(row: tuple[str, Measurement, str]) -> None:
     if case is ON_CPU:
         of = run("gpu", [reference_record("numpy", "gemm", "NumPy")], [case])
     for key in keys.split():
-        reading = FIGURES[key].read(Subject(of, case, ladder.rung("b")))
+        reading = FIGURES[key].read(Subject(of, case, replace(ladder.rung("b"), case=case)))
         assert (reading.value, reading.reason) == (None, said)
 
 
