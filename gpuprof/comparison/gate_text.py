@@ -113,7 +113,7 @@ class Conditions:
 Condition = Clause | Conditions
 
 
-class _Literal(NamedTuple):
+class _GateValue(NamedTuple):
     """A number with its unit, empty without one, or a text; and their places in the gate."""
 
     value: float | str
@@ -140,7 +140,7 @@ def parse_gate(text: str, *, with_base: bool) -> Condition:
     if len(text) > MOST_CHARACTERS:
         what = f"--fail-on: a gate of {len(text)} characters is longer than {MOST_CHARACTERS}."
         raise InputError(what, fix="Write several gates, each behind a --fail-on of its own.")
-    return _Reader(text, with_base).condition()
+    return _GateReader(text, with_base).condition()
 
 
 def words_in(condition: Condition) -> set[str]:
@@ -150,14 +150,14 @@ def words_in(condition: Condition) -> set[str]:
     return set().union(*map(words_in, condition.parts))
 
 
-class _Reader:
+class _GateReader:
     """Reads one gate, and ties each name to what it means."""
 
     def __init__(self, text: str, with_base: bool) -> None:
         self._text = text
         self._with_base = with_base
         #: By the place where a blank literal stands for them.
-        self._literals: dict[int, _Literal] = {}
+        self._literals: dict[int, _GateValue] = {}
 
     def condition(self) -> Condition:
         plain = _LITERAL.sub(self._blank, re.sub(r"[\t\n\r]", " ", self._text))
@@ -179,10 +179,10 @@ class _Reader:
         """What Python reads for a number or a text: as long, so that places stay."""
         place, text = match.start(), match["text"]
         if text:
-            self._literals[place] = _Literal(text[1:-1], "", place, place)
+            self._literals[place] = _GateValue(text[1:-1], "", place, place)
             return "''".ljust(len(text))
         value = float("".join(match["value"].split()).replace("−", "-"))
-        self._literals[place] = _Literal(value, match["unit"] or "", place, match.start("unit"))
+        self._literals[place] = _GateValue(value, match["unit"] or "", place, match.start("unit"))
         return "0".ljust(len(match[0]))
 
     def _read(self, node: ast.expr) -> Condition:
@@ -234,7 +234,7 @@ class _Reader:
         name: str,
         figure: Figure | None,
         holds: Callable[[float, float], bool],
-        given: _Literal,
+        given: _GateValue,
         *,
         changed: bool,
     ) -> tuple[str, ...]:
@@ -286,7 +286,7 @@ class _Reader:
             raise self._error(at, f"no part of a device is called {wanted!r}.", fix)
         return found
 
-    def _in_unit(self, name: str, figure: Figure, value: float, given: _Literal) -> float:
+    def _in_unit(self, name: str, figure: Figure, value: float, given: _GateValue) -> float:
         own = "bytes" if figure.unit == "B" else figure.unit
         factor, kept = UNITS[given.unit] if given.unit else (1.0, own)
         if kept != own:
