@@ -118,24 +118,24 @@ def decoded(monkeypatch):
 
 
 def test_a_text_is_decoded_once_for_each_kernel_and_each_way(decoded):
-    kept = programs.Programs()
+    kept = programs.DecodedKernels(load_card("h200"))
     for _ in range(2):
         for entry, follow in (("a", False), ("b", False), ("a", True)):
-            assert kept.load("ptx", entry, follow_undefined=follow).interface.module == "ptx"
+            assert kept.program("ptx", entry, follow_undefined=follow).interface.module == "ptx"
     assert decoded == [("ptx", "a", False), ("ptx", "b", False), ("ptx", "a", True)]
 
 
 def test_all_are_forgotten_where_they_are_too_many(decoded):
-    kept = programs.Programs()
+    kept = programs.DecodedKernels(load_card("h200"))
     for text in ("first", "other", "first", "third", "third", "first"):
-        kept.load(text, "k", follow_undefined=False)
+        kept.program(text, "k", follow_undefined=False)
     assert [text for text, _, _ in decoded] == ["first", "other", "third", "first"]
 
 
 def test_a_text_that_is_longer_than_all_that_is_kept_is_still_loaded(decoded):
-    kept = programs.Programs()
+    kept = programs.DecodedKernels(load_card("h200"))
     for _ in range(2):
-        assert kept.load("a long text of PTX", "k", follow_undefined=False)
+        assert kept.program("a long text of PTX", "k", follow_undefined=False)
     assert len(decoded) == 1
 
 

@@ -11,7 +11,7 @@ from page_reader import expanded
 from problem_support import executor, measured_file, problem_for, shipped_kernels
 
 import gpuprof
-from gpuprof.backends.sim.instructions import Programs
+from gpuprof.backends.sim.instructions import DecodedKernels
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import Definedness, load_program
 from gpuprof.kernels.catalog import load_kernels
@@ -185,7 +185,7 @@ def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monk
     def following(self, ptx, entry, **_):
         return load_program(ptx, entry, observer=Definedness())
 
-    monkeypatch.setattr(Programs, "load", following)
+    monkeypatch.setattr(DecodedKernels, "program", following)
     followed = backend.count(shape, compiled)
     assert followed.remarks == plain.remarks
     assert (followed.counters, followed.lines) == (plain.counters, plain.lines)

@@ -35,7 +35,10 @@ _MEASURED_TENSOR_CORES = (9, 0)
 _SUMS_AS_MEASURED = (
     "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
 )
-_ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32", "e4m3")
+#: Products of matrices whose rounding depends on the architecture.
+_ROUNDED_IN_TENSOR_CORES = {
+    f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in ("f16", "bf16", "tf32", "e4m3")
+}
 _NO_ACCESS = "there was no such access"
 _LEAST = (
     "a card counts accesses of printf and malloc, those that atomics on single halves repeat, and one by one"
@@ -187,12 +190,6 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
     return (f"It prints, by {result.print_calls:,} calls of printf: {shown}{more}",)
 
 
-def _adds_in_tensor_cores(program: Program) -> bool:
-    """Whether a program has products of matrices whose rounding depends on the architecture."""
-    kinds = {f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in _ROUNDED_IN_TENSOR_CORES}
-    return any(site.family in kinds for site in program.sites)
-
-
 def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
     accesses = [name for name, row in OF_EXECUTOR.items() if result.least and row.unit in _UNITS_OF_ACCESSES]
@@ -243,6 +240,7 @@ def lines_of(
 def remarks_of(launched: Sequence[Program], device: Device) -> tuple[str, ...]:
     """What to say of programs, whatever they do."""
     remarks = _unmet_alignments(launched)
-    if device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
+    families = {site.family for program in launched for site in program.sites}
+    if device.capability != _MEASURED_TENSOR_CORES and families & _ROUNDED_IN_TENSOR_CORES:
         return (*remarks, _SUMS_AS_MEASURED)
     return remarks

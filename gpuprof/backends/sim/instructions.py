@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cases execute: programs of kernels and their machine code, kept from case to case, and its counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -142,20 +142,8 @@ def load_the_rest() -> None:
         native.player()
 
 
-class Programs:
-    """Programs, kept from one case to the next."""
-
-    def __init__(self) -> None:
-        self._kept: Kept[Program] = Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
-
-    def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
-        """Return the program of one kernel of a PTX text; see `load_program`."""
-
-        def load() -> Program:
-            observer = Definedness() if follow_undefined else None
-            return load_program(ptx, entry, observer=observer, with_slice=with_slice)
-
-        return self._kept.of((ptx, entry, follow_undefined, with_slice), load)
+def _programs() -> Kept[Program]:
+    return Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
 
 
 @dataclass(frozen=True)
@@ -163,7 +151,7 @@ class DecodedKernels:
     """What a card executes of kernels; cards may share what is kept."""
 
     device: Device
-    kept: Programs = field(default_factory=Programs)
+    kept: Kept[Program] = field(default_factory=_programs)
     links: Links = field(default_factory=Links)
 
     @property
@@ -186,11 +174,8 @@ class DecodedKernels:
         executed = compiled if self._is_executed(case, compiled) else compile_kernel(case, self.arch)
         found = {
             entry: replace(
-                self.kept.load(
-                    function.ptx,
-                    function.entry,
-                    follow_undefined=follow_undefined,
-                    with_slice=with_slice,
+                self.program(
+                    function.ptx, function.entry, follow_undefined=follow_undefined, with_slice=with_slice
                 ),
                 kernel=entry,
             )
@@ -200,18 +185,21 @@ class DecodedKernels:
             return self.programs(case, compiled, follow_undefined=True)
         return found
 
+    def program(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
+        """Return the program of one kernel of a PTX text; see `load_program`."""
+
+        def load() -> Program:
+            observer = Definedness() if follow_undefined else None
+            return load_program(ptx, entry, observer=observer, with_slice=with_slice)
+
+        return self.kept.of((ptx, entry, follow_undefined, with_slice), load)
+
     def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool) -> dict[str, Program]:
         """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""
         if self._is_executed(case, compiled):
             self.links.begin(compiled.values())
         with timeline.span("decode", case.kernel.id):
             return self.programs(case, compiled, **how)
-
-    def find_links(
-        self, case: ConfiguredCase, compiled: Functions, programs: Mapping[str, Program]
-    ) -> list[FindLink]:
-        """What finds the link of the machine code and the program of each launch."""
-        return [partial(self.links.of, compiled[one.entry], programs[one.entry]) for one in case.launches]
 
     def _is_executed(self, case: ConfiguredCase, compiled: Functions) -> bool:
         """Whether the compiled functions are of an architecture that the executor knows."""
@@ -232,18 +220,16 @@ def instruction_counters(
     counts: MachineCounts | NoLink, result: LaunchResult, *, exact: bool = True
 ) -> dict[str, Counter]:
     """Return the counters of instructions, in the contract's form."""
-    if isinstance(counts, NoLink):
-        held: Mapping[str, Between | None] = dict.fromkeys(_names())
-        reason: str | None = counts.reason
-    else:
-        pipes = {f"pipe_{pipe}_instructions": counts.pipes.get(pipe, Between()) for pipe in PIPES}
-        held, reason = {"warp_instructions": counts.total, **pipes}, None
+    linked = None if isinstance(counts, NoLink) else counts
+    held = {"warp_instructions": linked.total if linked else None}
+    for pipe in PIPES:
+        held[f"pipe_{pipe}_instructions"] = linked.pipes.get(pipe, Between()) if linked else None
     return {
         name: Counter(
             value=None if found is None else whole(found.low),
             unit=COUNTERS[name].unit,
             source="sim",
-            reason=reason,
+            reason=counts.reason if isinstance(counts, NoLink) else None,
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
             is_least=found is not None and not found.exact,
@@ -258,7 +244,3 @@ def whole(value: float) -> float | int:
     """Return a count without the rounding of a sample's weights."""
     nearest = round(value)
     return nearest if abs(value - nearest) <= 1e-6 * max(1.0, value) else value
-
-
-def _names() -> Iterable[str]:
-    return ("warp_instructions", *(f"pipe_{pipe}_instructions" for pipe in PIPES))

@@ -116,7 +116,8 @@ def launches_of(
         check_launch(decoded.device, one, compiled[one.entry])
     bound = [bind_arguments(case, one, compiled[one.entry]) for one in case.launches]
     programs = (decoded.begun if counts else decoded.programs)(case, compiled, **how)
-    links = decoded.find_links(case, compiled, programs) if counts else ()
+    counted = case.launches if counts else ()
+    links = [partial(decoded.links.of, compiled[one.entry], programs[one.entry]) for one in counted]
     return Launches(decoded.device, case, compiled, bound, programs, samples, links)
 
 

@@ -3,6 +3,7 @@
 """Hold what the executed blocks wrote against the problem's references."""
 
 from collections.abc import Mapping
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -87,16 +88,11 @@ class References:
 
     def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:
         if not whole and self._whole is None:
-            some = self._expected_at(spec.name, indices)
-            if some is not None:
+            key = spec.name, blake2b(indices.tobytes()).digest()
+            reference = partial(self.problem.reference_at, self.inputs, spec.name, indices)
+            if (some := self._some.of(key, reference)) is not None:
                 return some
         if self._whole is None:
             self._whole = self.problem.reference(self.inputs)
         expected = self._whole[spec.name]
-        if whole:
-            return expected
-        return expected.at(indices)
-
-    def _expected_at(self, output: str, indices: NDArray[np.intp]) -> Expected | None:
-        key = output, blake2b(indices.tobytes()).digest()
-        return self._some.of(key, lambda: self.problem.reference_at(self.inputs, output, indices))
+        return expected if whole else expected.at(indices)
