@@ -15,6 +15,7 @@ from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.api.triton_kernels import TRITON_WORDS, is_triton, triton_request
 from gpuprof.commands.resuming import finished_run, go_on
+from gpuprof.commands.texts import choose_references, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
@@ -356,37 +357,22 @@ def _selections(
     return found
 
 
-def _sizes(operation: Operation, sizes: Sizes | None) -> list[tuple[int, ...]]:
-    if sizes is None:
-        sizes = operation.default_sizes
-    if isinstance(sizes, str):
-        return list(parse_sizes(sizes, operation.dimensions, "sizes"))
-    listed = sizes if isinstance(sizes, list) else [sizes]
-    if not listed:
-        raise InputError("There is no size in the list.", fix="Leave sizes out for the operation's own.")
-    count = len(operation.dimensions)
-    return [(size,) * count if isinstance(size, int) else tuple(size) for size in listed]
+def _sizes(operation: Operation, sizes: Sizes | None) -> Sequence[tuple[int, ...]]:
+    text = operation.default_sizes if sizes is None else sizes if isinstance(sizes, str) else _typed(sizes)
+    return parse_sizes(text, operation.dimensions, "sizes")
 
 
-def listed_blocks(block: Any) -> list[Extent]:
+def _typed(given: Any) -> str:
+    """Extents, or a list of some, as a command line has them."""
+    listed = given if isinstance(given, list) else [given]
+    return ",".join("x".join(map(str, each if isinstance(each, tuple) else (each,))) for each in listed)
+
+
+def listed_blocks(block: Any) -> tuple[Extent, ...]:
     """Blocks as a program gives them, in x, y and z."""
-    found: list[Extent] = []
-    for each in [] if block is None else block if isinstance(block, list) else [block]:
-        extents = each if isinstance(each, tuple) else (each,)
-        if not 1 <= len(extents) <= 3 or not all(isinstance(extent, int) for extent in extents):
-            raise InputError(
-                f"{each!r} is not a block.", fix="Give threads in x, y and z: (8, 32). Formulas need a grid."
-            )
-        x, y, z = (*extents, 1, 1)[:3]
-        found.append((x, y, z))
-    return found
+    return () if block is None else parse_blocks(_typed(block), "block")
 
 
-def _references(operation: Operation, given: Collection[Which] | None) -> list[ReferenceDeclaration]:
-    which: Collection[str] = (SelectOptions.reference,) if given is None else given
-    for name in which:
-        if name not in ("vendor", "cpu"):
-            raise InputError(f"{name!r} is not a reference.", fix='Choose "vendor", "cpu" or both.')
-    return [
-        reference for reference in operation.references if ("cpu" if reference.on_host else "vendor") in which
-    ]
+def _references(operation: Operation, given: Collection[Which] | None) -> Sequence[ReferenceDeclaration]:
+    which = (SelectOptions.reference,) if given is None else given
+    return choose_references(operation, ",".join(which) or "none")

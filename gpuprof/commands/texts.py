@@ -18,14 +18,14 @@ from gpuprof.text import Extent
 _PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?[0-9]{1,18})*)\Z")
 
 
-def parse_blocks(text: str) -> tuple[Extent, ...]:
+def parse_blocks(text: str, option: str = "--block") -> tuple[Extent, ...]:
     """Read a list of blocks such as `8x32` or `8x32,16x16`, threads in x, y and optionally z."""
     blocks: list[Extent] = []
-    for item in split_list(text, "--block"):
+    for item in split_list(text, option):
         parts = item.split("x")
         if not is_size(item) or len(parts) > 3:
             raise InputError(
-                f"--block {item!r} is not a block.", fix="Write XxY in threads, for example 8x32."
+                f"{option} {item!r} is not a block.", fix="Write XxY in threads, for example 8x32."
             )
         x, y, z = (int(part) for part in (*parts, "1", "1")[:3])
         blocks.append((x, y, z))

@@ -244,7 +244,7 @@ def test_ctrl_c_hands_over_what_was_measured():
         ({"what": "gemm", "kernels": {"naive": {"BK": 8}}}, "naive has no parameter 'BK'"),
         ({"what": "gemm", "sizes": 0}, "Size 0 has a zero extent"),
         ({"what": "gemm", "sizes": -4}, "negative"),
-        ({"what": "gemm", "sizes": []}, "no size in the list"),
+        ({"what": "gemm", "sizes": []}, "sizes .. has an empty entry"),
         ({"what": "gemm", "sizes": "64x"}, "sizes '64x' is not a size"),
         ({"what": "gemm", "sizes": (1, 2)}, "2 extents; this problem has 3"),
         ({"what": "gemm", "block": (64, 64)}, "4096 threads"),
