@@ -6,7 +6,6 @@ Every text is written here, so that a chart and the table beside it never disagr
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from math import log10
 from typing import Any, NamedTuple
@@ -51,34 +50,10 @@ _KINDS: dict[str, Callable[[Chart, int], Markup]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ChartView:
-    """A chart as the page shows it: its id, labels of its drawings, the first of them, and the data of all.
-
-    `rows` tells how many bars it has, where some of them are folded.
-    """
-
-    key: str
-    choices: tuple[str, ...]
-    rows: int
-    drawing: Markup
-    data: Chart
-
-
 def drawings(chart: Chart) -> tuple[Markup, ...]:
     """Every drawing of a chart, one for each choice that its reader has; the first is the one shown."""
     draw = _KINDS[chart["kind"]]
     return tuple(draw(chart, choice) for choice in range(len(chart["choices"])))
-
-
-def chart_view(key: str, chart: Chart) -> ChartView:
-    """A chart and its drawings."""
-    named = {**chart, "id": key}
-    drawn = drawings(named)
-    choices = tuple(choice["label"] for choice in chart["choices"])
-    rows = chart.get("rows", ())
-    folded = len(rows) if any(row["folded"] for row in rows) else 0
-    return ChartView(key, choices, folded, drawn[0], {**named, "drawings": drawn})
 
 
 class _RungBar(NamedTuple):

@@ -46,12 +46,11 @@ def render_html(run: Run) -> str:
         plotly = beside.submit(_plotly)
         data = beside.submit(page_data.packed, _json({"run": run}))
         page = build_page(shown)
-        charts = {view.key: view.data for view in page.charts.values()}
         block = data.result()
         # Without a chart its absence is no error.
-        packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
+        packed_plotly, plotly_hash = plotly.result() if page.charts else ("", "")
     script = assets(*_SCRIPTS)
-    hashes = [_hash(script), *([plotly_hash] if charts else [])]
+    hashes = [_hash(script), *([plotly_hash] if page.charts else [])]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:;"
     pieces, parts = ReportPieces(Glossary(shown)), _Parts()
@@ -74,8 +73,8 @@ def render_html(run: Run) -> str:
             blocks={
                 page_data.RUN_BLOCK: block,
                 **(
-                    {"gpuprof-charts": page_data.packed(_json(charts)), "gpuprof-plotly": packed_plotly}
-                    if charts
+                    {"gpuprof-charts": page_data.packed(_json(page.charts)), "gpuprof-plotly": packed_plotly}
+                    if page.charts
                     else {}
                 ),
             },

@@ -6,7 +6,6 @@ import shlex
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of
@@ -19,8 +18,8 @@ from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
-    ChartView,
-    chart_view,
+    Chart,
+    drawings,
     ladder_chart,
     roofline_chart,
     scaling_chart,
@@ -55,7 +54,7 @@ class SizeView:
     bounds: BoundPicture | None
     code: str
     steps: Table | None
-    chart: ChartView | None
+    chart: Chart | None
     cases: Table
     reasons: tuple[Sentence, ...]
 
@@ -67,8 +66,8 @@ class GroupView:
     group: Group
     sizes: tuple[SizeView, ...]
     opened: int
-    scaling_chart: ChartView | None
-    roofline_chart: ChartView | None
+    scaling_chart: Chart | None
+    roofline_chart: Chart | None
     parameters: tuple[Content, ...]
 
     @property
@@ -90,13 +89,13 @@ class Page:
     kernels: tuple[KernelSection, ...]
     cards: tuple[Content, ...]
     anchors: dict[str, str]
-    charts: dict[str, ChartView]
+    charts: dict[str, Chart]
     search: tuple[Content, ...]
 
 
 def build_page(run: Run) -> Page:
     """Analyse a run and lay out its report."""
-    charts: dict[str, ChartView] = {}
+    charts: dict[str, Chart] = {}
     anchors = anchors_of(run)
     told, fleet = cautions(run), cards_of(run)
     views = tuple(
@@ -137,11 +136,11 @@ def _group_view(
     group: Group,
     anchor: str,
     anchors: dict[str, str],
-    charts: dict[str, ChartView],
+    charts: dict[str, Chart],
 ) -> GroupView:
-    def add(chart: Any) -> ChartView:
+    def add(chart: Chart) -> Chart:
         key = f"chart-{len(charts) + 1}"
-        charts[key] = chart_view(key, chart)
+        charts[key] = {**chart, "id": key, "drawings": drawings(chart)}
         return charts[key]
 
     sizes = []

@@ -67,11 +67,11 @@ def test_a_measured_time_that_the_model_does_not_allow_is_news_in_its_row(factor
 
 def test_bars_of_modelled_times_are_made_of_their_reasons() -> None:
     run = modelled(gemm_run(), 0.9)
-    view = [view for view in build_page(run).charts.values() if view.data["kind"] == "bars"][-1]
-    place = view.choices.index("Modelled")
-    metric = view.data["choices"][place]
+    view = [view for view in build_page(run).charts.values() if view["kind"] == "bars"][-1]
+    place = [choice["label"] for choice in view["choices"]].index("Modelled")
+    metric = view["choices"][place]
     assert metric["parts"] == [label for label, _ in REASONS.values()]
-    tree = ElementTree.fromstring(f"<all>{drawings(view.data)[place]}</all>")
+    tree = ElementTree.fromstring(f"<all>{drawings(view)[place]}</all>")
     rows = [row for row in tree.iter("li") if list(row.iter("rect"))]
     bars = [bar for bar in metric["bars"] if bar]
     assert len(rows) == len(bars) > 2
@@ -87,8 +87,8 @@ def test_where_no_card_was_modelled_times_come_first_make_the_roofline_and_the_s
     run = modelled(counted_run(), 1.2)
     cases = [replace(case, timing=None, throughput=None) for case in run.cases if not case.is_reference]
     untimed = replace(run, backend="sim", cases=tuple(cases))
-    view = next(view for view in build_page(untimed).charts.values() if view.data["kind"] == "bars")
-    assert view.choices[:2] == ("Modelled", "Bound")
+    view = next(view for view in build_page(untimed).charts.values() if view["kind"] == "bars")
+    assert [choice["label"] for choice in view["choices"][:2]] == ["Modelled", "Bound"]
     roofline = build_roofline(untimed, groups(untimed)[0])
     assert roofline is not None
     assert {point.by for level in roofline.levels for point in level.points} == {"model"}
