@@ -35,7 +35,7 @@ from gpuprof.results import Measurement, Model
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
-from gpuprof.tuning.space import USUAL_POINTS, Plan, checked_budget, find_earlier, make_space
+from gpuprof.tuning.space import USUAL_POINTS, Plan, find_earlier, make_space
 from gpuprof.tuning.tuner import Tuner
 
 
@@ -185,7 +185,7 @@ def tune(
     space = make_space(
         request.selections if kernels else request.competing, lists, listed_blocks(block), named=bool(kernels)
     )
-    plan = Plan(request, space, how, checked_budget(budget, seconds))
+    plan = Plan(request, space, how, budget, seconds)
     path = None if save is None else Path(save)
 
     def earlier(run: Record) -> tuple[Measurement, ...]:

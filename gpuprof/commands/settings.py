@@ -14,7 +14,6 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +46,8 @@ _FOLDERS = ("include", "output")
 _NAME_A_FILE = ("csv", "html", "json", "junit", "markdown", "ncu-path")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a project's file says for one command."""
-
-    path: Path
-    values: Mapping[str, Any]
+#: A project's file, and what it says for one command.
+Settings = tuple[Path, Mapping[str, Any]]
 
 
 class ConfiguredCommand(TyperCommand):
@@ -62,7 +57,7 @@ class ConfiguredCommand(TyperCommand):
         if not extra.get("resilient_parsing") and not {"-h", "--help"} & set(args):
             settings = find_settings(self, siblings_of(self, parent))
             if settings is not None:
-                extra["default_map"] = dict(settings.values)
+                extra["default_map"] = dict(settings[1])
                 typed = tuple(args)  # parsing consumes them
                 context: Any
                 try:
@@ -75,7 +70,7 @@ class ConfiguredCommand(TyperCommand):
                         context.default_map.pop(name)
                         context.params[name] = held[name].get_default(context)
                 if arguments := settings_as_arguments(context):
-                    tell(f"From {_shown(settings.path)}: {shlex.join(arguments)}")
+                    tell(f"From {_shown(settings[0])}: {shlex.join(arguments)}")
                 return context
         return super().make_context(info_name, args, parent, **extra)
 
@@ -102,13 +97,13 @@ class ConfiguredCommand(TyperCommand):
 def _refused(error: typer.BadParameter, settings: Settings, typed: tuple[str, ...]) -> Exception:
     """A value that an option does not take: the file is told of where nobody typed it."""
     parameter: Any = error.param
-    if parameter is None or parameter.name not in settings.values:
+    if parameter is None or parameter.name not in settings[1]:
         return error
     if any(text == option or text.startswith(f"{option}=") for text in typed for option in parameter.opts):
         return error
     key = parameter.opts[0].removeprefix("--")
     return InputError(
-        f"{_shown(settings.path)}: {key} of [{_TABLE}]: {error.message}", fix=f"Write what --{key} takes."
+        f"{_shown(settings[0])}: {key} of [{_TABLE}]: {error.message}", fix=f"Write what --{key} takes."
     )
 
 
@@ -136,14 +131,11 @@ def find_settings(command: ConfiguredCommand, commands: Mapping[str, ConfiguredC
         **{key: value for key, value in table.items() if not isinstance(value, Mapping)},
         **table.get(name, {}),
     }
-    return Settings(
-        path,
-        {
-            parameter.name: _checked(path, key, value, parameter)
-            for key, value in values.items()
-            if (parameter := own.get(key)) is not None
-        },
-    )
+    return path, {
+        parameter.name: _checked(path, key, value, parameter)
+        for key, value in values.items()
+        if (parameter := own.get(key)) is not None
+    }
 
 
 def settings_as_arguments(context: Any) -> tuple[str, ...]:

@@ -273,7 +273,7 @@ def make_plan(given: Given, what: Sequence[str]) -> tuple[Plan, dict[str, Path]]
     space = make_space(chosen, parse_values(given.tune.values or []), blocks, named=bool(kernels))
     named = (name for text in kernels for name in text.split(","))
     own = [Path(name) for name in named if name.partition(":")[0].endswith(KERNEL_ENDINGS)]
-    return Plan(request, space, given.run, budget), files_of(request.ladder.kernels, [*paths, *own])
+    return Plan(request, space, given.run, *budget), files_of(request.ladder.kernels, [*paths, *own])
 
 
 def files_of(kernels: Sequence[Kernel], paths: Sequence[Path]) -> dict[str, Path]:

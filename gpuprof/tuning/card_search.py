@@ -345,7 +345,7 @@ class CardSearch:
 
     def left(self) -> int:
         """Points that the budget still allows."""
-        budget = self._plan.budget.points
+        budget = self._plan.points
         return sum(
             max(0, min(budget, len(size.candidates)) - len(size.measured))
             for size in self.sizes
@@ -363,9 +363,7 @@ class CardSearch:
         batch = workers if seconds is not None else max(FIRST_BATCH, 0 if self.timed else workers)
         while self.card.lost is None and (time.monotonic() < until or not self.sizes[-1].measured):
             cases = [
-                (size, case)
-                for size in self.sizes
-                for case in size.next_cases(self._plan.budget.points, batch)
+                (size, case) for size in self.sizes for case in size.next_cases(self._plan.points, batch)
             ]
             if not cases:
                 return

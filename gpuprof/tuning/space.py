@@ -279,16 +279,8 @@ MOST_POINTS = 10_000
 _LONGEST_S = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Points to time at each size, or to count without a GPU; and when to begin no further one."""
-
-    points: int = USUAL_POINTS
-    seconds: float | None = None
-
-
-def read_budget(text: str) -> Budget:
-    """Read `--budget`: a number of points, a time such as `90s`, or both: `40,90s`.
+def read_budget(text: str) -> tuple[int, float | None]:
+    """Read `--budget`: a number of points, a time such as `90s`, or both: `40,90s`; of none, the usual.
 
     Raises:
         InputError: It is neither.
@@ -305,27 +297,29 @@ def read_budget(text: str) -> Budget:
             seconds = float(match[1])
         else:
             points = int(match[1])
-    return checked_budget(USUAL_POINTS if points is None else points, seconds)
-
-
-def checked_budget(points: int, seconds: float | None = None) -> Budget:
-    """A budget that makes sense.
-
-    Raises:
-        InputError: It does not.
-    """
-    if not 1 <= points <= MOST_POINTS:
-        raise InputError(f"A budget of {points} points makes no sense.", fix=f"Give 1 to {MOST_POINTS:,}.")
-    if seconds is not None and not 0 < seconds <= _LONGEST_S:
-        raise InputError(f"A budget of {seconds:g} s makes no sense.", fix=f"Give up to {_LONGEST_S:g} s.")
-    return Budget(points, seconds)
+    return USUAL_POINTS if points is None else points, seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is searched; the `rounds` of its options are those of the last stage."""
+    """What is searched, and how long; the `rounds` of its options are those of the last stage.
+
+    So many points are timed at each size, or counted without a GPU; after `seconds` no further one is begun.
+
+    Raises:
+        InputError: A budget makes no sense.
+    """
 
     request: Request
     space: SearchSpace
     options: RunOptions
-    budget: Budget = Budget()
+    points: int = USUAL_POINTS
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.points <= MOST_POINTS:
+            what = f"A budget of {self.points} points makes no sense."
+            raise InputError(what, fix=f"Give 1 to {MOST_POINTS:,}.")
+        if self.seconds is not None and not 0 < self.seconds <= _LONGEST_S:
+            what = f"A budget of {self.seconds:g} s makes no sense."
+            raise InputError(what, fix=f"Give up to {_LONGEST_S:g} s.")

@@ -336,12 +336,12 @@ class Tuner:
 
     def _until(self, seconds: float) -> float:
         """When a stage ends, by the monotonic clock, that may take so long with a usual budget."""
-        left, points = self._left_s(), self._plan.budget.points
+        left, points = self._left_s(), self._plan.points
         seconds *= min(1.0, points / USUAL_POINTS)
         return time.monotonic() + (seconds if left is None else min(seconds, left * _SHARE))
 
     def _left_s(self) -> float | None:
-        seconds = self._plan.budget.seconds
+        seconds = self._plan.seconds
         return None if seconds is None else max(0.0, self._begun_s + seconds - time.monotonic())
 
     def _measure_survivors(self) -> None:
@@ -366,7 +366,7 @@ class Tuner:
         return Tuning(
             values={each.kernel.id: each.searched for each in axes},
             blocks={each.kernel.id: each.blocks for each in axes if len(each.blocks) > 1},
-            budget=self._plan.budget.points,
+            budget=self._plan.points,
             sizes=tuple(found),
         )
 

@@ -124,7 +124,7 @@ def test_a_projects_own_kernels_stand_beside_its_file(tmp_path, monkeypatch):
     project(tmp_path, '[tool.gpuprof]\nkernel = ["naive_row, deep/k.cu:BM=4|8,BN=2", "k.cu"]\n')
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
-    (names, alone) = found().values["kernel"]
+    (names, alone) = found()[1]["kernel"]
     assert names == f"naive_row,{tmp_path}/deep/k.cu:BM=4|8,BN=2"
     assert alone == f"{tmp_path}/k.cu"
 
@@ -137,7 +137,7 @@ def test_the_search_ends_at_the_repository(tmp_path, monkeypatch):
     monkeypatch.chdir(inner / "deep")
     assert found() is None
     (inner / ".git").rmdir()
-    assert found().values == {"seed": "1"}
+    assert found()[1] == {"seed": "1"}
 
 
 def test_without_a_repository_only_the_folder_itself_is_looked_at(tmp_path, monkeypatch):
@@ -146,7 +146,7 @@ def test_without_a_repository_only_the_folder_itself_is_looked_at(tmp_path, monk
     monkeypatch.chdir(tmp_path / "deep")
     assert found() is None
     monkeypatch.chdir(tmp_path)
-    assert found().values == {"seed": "1"}
+    assert found()[1] == {"seed": "1"}
 
 
 @pytest.mark.parametrize("table", ["[tool.gpuprof]\nseed = 1\n", '[tool]\n"gpuprof".seed = 1\n'])

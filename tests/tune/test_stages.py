@@ -26,7 +26,6 @@ from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.space import (
-    Budget,
     Plan,
     Point,
     find_earlier,
@@ -164,7 +163,7 @@ def plan(points: int = 20, device: str = "0", seconds: float | None = None) -> P
     ladder = ladder_of([TILES])
     request = make_request(ladder, [], [(2048, 2048, 2048)])
     space = make_space([Selection(load_kernels(TILES).kernels[0])], named=True)
-    return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), Budget(points, seconds))
+    return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), points, seconds)
 
 
 def searched(wanted: Plan, path=None, *, goes_on=False, **how):
@@ -266,7 +265,7 @@ def test_ties_hold_all_that_rounds_cannot_tell_apart(made_up):
     ("text", "points", "seconds"), [("40", 40, None), ("90s", 20, 90.0), ("7,1.5s", 7, 1.5), ("2s,3", 3, 2.0)]
 )
 def test_budgets(text, points, seconds):
-    assert read_budget(text) == Budget(points, seconds)
+    assert read_budget(text) == (points, seconds)
 
 
 def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
