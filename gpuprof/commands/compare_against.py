@@ -32,12 +32,9 @@ from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, ToolError
 from gpuprof.files import check_writable
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
-from gpuprof.measure.case import Case
-from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
-from gpuprof.measure.run import Progress, measure_in_turns
+from gpuprof.measure.run import measure_in_turns
 from gpuprof.options import Given, SelectOptions
-from gpuprof.results import Measurement
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS
 
@@ -227,7 +224,7 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
         runs = measure_in_turns(
             _requests(repository, select, command, checkout, revision),
             given.run,
-            _Both(progress),
+            progress,
             argv=tuple(sys.argv[1:]),
             keep=(
                 partial(ResultsFile, base, replace=outputs.force),
@@ -300,22 +297,3 @@ def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mappi
         {name: value for name, value in values.items() if name in parameters} for values in selection.params
     ]
     return tuple(values for index, values in enumerate(found) if values not in found[:index])
-
-
-class _Both(Progress):
-    """One display for two runs: their cases are counted together, and the device is named once."""
-
-    def __init__(self, shown: Progress) -> None:
-        self._shown = shown
-        self._cases: list[int] = []
-
-    def opened(self, opened: Opened, cases: int) -> None:
-        self._cases.append(cases)
-        if len(self._cases) == 2:
-            self._shown.opened(opened, sum(self._cases))
-
-    def started(self, case: Case) -> None:
-        self._shown.started(case)
-
-    def finished(self, measurement: Measurement) -> None:
-        self._shown.finished(measurement)

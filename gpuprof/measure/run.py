@@ -71,7 +71,7 @@ def measure(
         OutputError: There is no room for what is measured, wherever; it holds the run.
     """
     with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
-        return _in_turns(measuring)[0]
+        return _in_turns(progress, measuring)[0]
 
 
 def measure_in_turns(
@@ -87,12 +87,14 @@ def measure_in_turns(
         Measuring(requests[0], options, progress, argv=argv, keep=keep[0]) as base,
         Measuring(requests[1], options, progress, argv=argv, keep=keep[1]) as new,
     ):
-        runs = _in_turns(base, new)
+        runs = _in_turns(progress, base, new)
         return runs[0], runs[1]
 
 
-def _in_turns(*measured: "Measuring") -> list[Run]:
-    """Measure some requests round by round, every other time backwards."""
+def _in_turns(progress: Progress, *measured: "Measuring") -> list[Run]:
+    """Measure some requests round by round, every other time backwards; their cases are counted together."""
+    progress.opened(measured[0].shown, sum(one.left for one in measured))
+    measured[0].alone = len(measured) == 1
     complete = True
     try:
         for number in range(measured[0].rounds):
@@ -137,7 +139,8 @@ class Measuring:
         # The executor counts the same every time.
         self.rounds = options.rounds if opened.backend == "gpu" else 1
         self._uncounted = self._keeper.uncounted() if options.lines and opened.backend == "gpu" else []
-        progress.opened(cards.shown(run), self._keeper.left(self.rounds))
+        self.shown, self.left = cards.shown(run), self._keeper.left(self.rounds)
+        self.alone = False
 
     def __enter__(self) -> "Measuring":
         return self
@@ -230,8 +233,8 @@ class Measuring:
                 done(index, replace(ended(cases[index], card.opened.device, "failed", reason), lost=True))
 
     def _timed(self) -> None:
-        """All of one card is measured; of several, another one may still be at it."""
-        if self.rounds == len(self._cards.cards) == 1:
+        """All of one card is measured; of several cards or requests, another one may still be at it."""
+        if self.alone and self.rounds == len(self._cards.cards) == 1:
             self._progress.timed(self._keeper.so_far())
 
     def _again(self, index: int, measurement: Measurement) -> None:
