@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.comparison.tuned import basis_of, tied, value_of
 from gpuprof.devices.device import Device
-from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.case import Case
 from gpuprof.measure.counting import OnCase
 from gpuprof.measure.session import run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
@@ -335,10 +335,12 @@ class CardSearch:
             )
             for problem in problems
         ]
-        self._reference_cases = [
+        #: References; those that run on the host are the same beside every device.
+        self.reference_cases = [
             Case(reference.id, problem.with_options(reference.options), (1, 1, 1), device=card.number)
             for problem in problems
             for reference in (request.references if self.timed else ())
+            if card.number == 0 or not reference.on_host
         ]
         #: What came of the references.
         self.references: list[Measurement] = []
@@ -386,16 +388,6 @@ class CardSearch:
         """Points that only rounds can tell apart, at all sizes."""
         return [(size, point) for size in self.sizes for point in size.finalists()]
 
-    @property
-    def own_references(self) -> list[Case]:
-        """References that run on the device."""
-        return [case for case in self._reference_cases if not on_host(case)]
-
-    @property
-    def host_references(self) -> list[Case]:
-        """References that run on the host, the same beside every device; nothing else may run meanwhile."""
-        return [case for case in self._reference_cases if on_host(case) and self.card.number == 0]
-
     def measure_survivors(self) -> None:
         """Measure the points near the best once more and for longer, and what they are compared with."""
         places = self.survivors()
@@ -411,16 +403,8 @@ class CardSearch:
             if index < len(places):
                 places[index][0].tell(places[index][1], measurement)
 
-        cases = [size.case_of(point) for size, point in places] + self.own_references
+        cases = [size.case_of(point) for size, point in places] + self.reference_cases
         self._run(cases, measured, self._plan.options.seconds_per_case, counted)
-
-    def measure_host_references(self) -> None:
-
-        def measured(_: int, measurement: Measurement) -> None:
-            self.references.append(measurement)
-            self._step()
-
-        self._run(self.host_references, measured, self._plan.options.seconds_per_case)
 
     def measure_in_rounds(self) -> None:
         rounds = self._plan.options.rounds

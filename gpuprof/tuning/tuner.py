@@ -346,11 +346,9 @@ class Tuner:
 
     def _measure_survivors(self) -> None:
         """Measure the points near the best once more and for longer, and what they are compared with."""
-        lead = self._searches[0]
-        steps = sum(len(search.survivors()) + len(search.own_references) for search in self._searches)
-        self._watcher.stage("Measuring the best", steps + len(lead.host_references))
+        steps = sum(len(search.survivors()) + len(search.reference_cases) for search in self._searches)
+        self._watcher.stage("Measuring the best", steps)
         self._together(CardSearch.measure_survivors)
-        lead.measure_host_references()
 
     def _measure_in_rounds(self) -> None:
         meeting = sum(len(search.finalists()) for search in self._searches)
