@@ -13,7 +13,7 @@ from gpuprof.machine_code.instruction_counts import pipe_of
 from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.step import PRODUCTS, Step, StepKind
-from gpuprof.sm_model.traffic import Traffic
+from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 
 _WORD_BYTES = 16
 #: Of the stores whose interval was measured.
@@ -152,12 +152,13 @@ def _step_of(
         step.scattered = _scattered(asked.run, "writes" if stores else "reads", values)
         step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
     if one.name == "UCGABAR_WAIT":
-        step.stall = values["cluster_barrier_cycles"]
+        # It was measured behind a fence, which machine code has as an instruction of its own.
+        step.stall = values["cluster_barrier_cycles"] - values["membar_latency_cycles"]
     if step.kind == StepKind.BULK:
         alone, eight = (values[f"bulk_loads_by_{blocks}_gbps"] for blocks in (1, 8))
-        # The copy engine asks line by line, for parts of one as for all of it.
         step.effort = 1 + (alone / eight - 1) * min(1.0, asked.readers - 1)
-        step.effort *= asked.spread / _WHOLE_LINE
+        # The SM's copy engine asks line by line, for parts of one as for all of it.
+        step.sent = SECTOR_BYTES / MOST_L2_BYTES * asked.spread / _WHOLE_LINE
     wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
     match step.kind:
         case StepKind.SHARED:

@@ -352,7 +352,7 @@ class StreamingMultiprocessor:
         Not `late` is what came before, beside what the block asked for then.
         """
         rates = self._rates
-        each = max(step.effort * rates.l2_cycles, SECTOR_BYTES / MOST_L2_BYTES)
+        each = max(step.effort * rates.l2_cycles, step.sent or SECTOR_BYTES / MOST_L2_BYTES)
         self._l2 = max(start, self._l2) + sectors * each
         done, queued = self._l2 + rates.l2_latency, self._l2 - start
         self._due += sectors * step.asked.late if late else 0.0

@@ -47,7 +47,7 @@ class Step:
         frees: The barrier that reading its operands frees.
         latency: From issue to result, of what comes late.
         asked: What it asks of memory.
-        sent: Of a store, cycles from one sector to the next on the way to L2.
+        sent: Cycles from one sector to the next on the SM's own way to or from L2, where not the usual ones.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         scattered: Of DRAM, where 1 is that of a sector in a long run.
         lines: That one request asks for.

@@ -280,23 +280,27 @@ def test_products_of_warp_groups_are_waited_for_by_number() -> None:
     assert play([product, until]).ends[0] > play([product]).ends[0] + 64
 
 
-def test_a_barrier_of_a_cluster_takes_what_was_measured() -> None:
+def test_a_barrier_of_a_cluster_takes_what_was_measured_but_for_its_fence() -> None:
     code = code_of((["UCGABAR_ARV", "UCGABAR_WAIT"], ()))
     steps = steps_of(code.blocks[0].instructions, [WORD] * 2, {}, constants_of(H200), {})
-    assert play(steps).ends == [pytest.approx(1 + constants_of(H200).values["cluster_barrier_cycles"])]
+    values = constants_of(H200).values
+    taken = values["cluster_barrier_cycles"] - values["membar_latency_cycles"]
+    assert play(steps).ends == [pytest.approx(1 + taken)]
 
 
-def test_bulk_copies_of_what_others_copy_take_less_of_l2_and_of_parts_of_lines_more() -> None:
+def test_bulk_copies_of_what_others_copy_take_less_of_l2_and_of_parts_of_lines_more_of_the_sm() -> None:
     code, values = code_of((["UTMALDG.2D [UR4], [UR6]"], ())), constants_of(H200).values
     one, two, many, apart = (
         steps_of(code.blocks[0].instructions, [WORD], {0: asked}, constants_of(H200), {})
         for asked in (
             *(Traffic(0, 64, readers=readers) for readers in (1.0, 2.0, 8.0)),
-            Traffic(0, 64, spread=0.375),
+            Traffic(0, 64, spread=0.75),
         )
     )
-    assert apart[0].effort == 1.5
-    assert one[0].effort == 1
+    assert one[0].effort == apart[0].effort == 1
+    waited = [[[*copy, step_of(StepKind.PHASE), END]] for copy in (one, apart)]
+    whole, parts = (StreamingMultiprocessor(each, [[0]], 1, 1, RATES, 1.0).play(1).ends[0] for each in waited)
+    assert parts - whole == pytest.approx(64 * (1.5 - 1))
     assert two[0].effort == many[0].effort
     assert two[0].effort == values["bulk_loads_by_1_gbps"] / values["bulk_loads_by_8_gbps"]
 
