@@ -1,16 +1,19 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Fused multiply-add and directed rounding against exact rationals, where it is hard: ties and subnormals."""
+"""Fused multiply-add and directed rounding against exact rationals, and runs of float32 arithmetic."""
 
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from executor_harness import run_instruction
+from each import each
+from executor_harness import exact_fma, run_cuda, run_instruction, run_ptx
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.native import multiply_add
+from gpuprof.executor.arithmetic.float_runs import Tape
+from gpuprof.executor.arithmetic.native import multiply_add, player
+from gpuprof.executor.steps import fusion
 
 
 def nearest(value: Fraction, dtype) -> float:
@@ -139,3 +142,144 @@ def rounded_or_infinite(value: Fraction, dtype, mode: str) -> float:
     sign = 1.0 if value > 0 else -1.0
     inward = mode == "rz" or (mode == "rm" and value > 0) or (mode == "rp" and value < 0)
     return sign * (float(largest) if inward else math.inf)
+
+
+SHAPES = [(3, 2, 32), (1, 2, 32), (3, 1, 32), (3, 2, 1), (1, 1, 32), (1, 1, 1)]
+PORTABLE = {"fma": exact_fma, "add": np.add, "sub": np.subtract, "mul": np.multiply}
+
+
+def random_source(rng, shape):
+    """An array of that shape: contiguous, or one element of vectors, or a broadcast view."""
+    layout = rng.integers(3)
+    if layout == 0:
+        return rng.standard_normal(shape, dtype=np.float32)
+    if layout == 1:
+        return rng.standard_normal((*shape, 4), dtype=np.float32)[..., int(rng.integers(4))]
+    return np.broadcast_to(rng.standard_normal((1, 1, shape[2]), dtype=np.float32), shape)
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(np.uint32)
+
+
+@each(seed=range(40))
+def test_a_tape_computes_what_its_instructions_do(seed):
+    rng = np.random.default_rng(seed)
+    tape, sources, values = Tape(), [], []
+    for _ in range(int(rng.integers(1, 6))):
+        sources.append(random_source(rng, SHAPES[rng.integers(len(SHAPES))]))
+        values.append((tape.source(), sources[-1]))
+    for _ in range(int(rng.integers(1, 60))):
+        name = list(PORTABLE)[rng.integers(4)]
+        chosen = [values[i] for i in rng.integers(0, len(values), 3 if name == "fma" else 2)]
+        number = tape.compute(name, [number for number, _ in chosen])
+        with np.errstate(all="ignore"):
+            values.append((number, PORTABLE[name](*(value for _, value in chosen))))
+    wanted = [values[i] for i in rng.integers(0, len(values), 5)]
+    for number, _ in wanted:
+        tape.target(number)
+    got = tape.compiled().play(player(), sources)
+    for result, (_, value) in zip(got, wanted, strict=True):
+        value = np.broadcast_to(value, result.shape)
+        nan = np.isnan(value)
+        np.testing.assert_array_equal(bits(result)[~nan], bits(value)[~nan])
+        assert np.isnan(result[nan]).all()
+
+
+def test_a_nan_that_is_computed_is_that_of_the_gpu_and_one_that_is_moved_keeps_its_bits():
+    given = np.full((1, 1, 32), 0xFFC01234, np.uint32).view(np.float32)
+    tape = Tape()
+    nan = tape.source()
+    tape.target(tape.compute("mul", [nan, nan]))
+    tape.target(nan)
+    computed, moved = tape.compiled().play(player(), [given])
+    assert (bits(computed) == 0x7FFFFFFF).all()
+    assert (bits(moved) == 0xFFC01234).all()
+
+
+INTERLEAVED = """extern "C" __global__ void k(float *x, float *out, int n) {
+    __shared__ float s[64];
+    const int t = threadIdx.x;
+    float a = x[t], b = x[t + 32], c = 0.5f;
+#pragma unroll
+    for (int i = 0; i < 6; ++i) {
+        c = c * a + b;
+        s[t] = c;             // stores between the sums, of values that they make
+        __syncwarp();
+        b = s[t ^ 1] + a * c; // and loads whose values they take
+        __syncwarp();
+        if (i == n)           // and a branch that parts the lanes
+            if (t % 3 == 0)
+                a = b * c - a;
+        a = a - b;
+    }
+    out[t] = a;
+    out[t + 32] = b * c + a;
+}"""
+
+
+def check_as_alone(monkeypatch, source, seed, given, results, **launch):
+    """Values, counters and lines are those of a run without tapes."""
+    x = np.random.default_rng(seed).uniform(-0.5, 0.5, given).astype(np.float32)
+    found = []
+    for fewest in (fusion._FEWEST, 10**6):
+        monkeypatch.setattr(fusion, "_FEWEST", fewest)
+        buffers, result = run_cuda(source, x, np.zeros(results, np.float32), **launch)
+        found.append((buffers[1].array().tobytes(), result.counters, result.lines))
+    assert np.isfinite(buffers[1].array()).all()
+    assert found[0] == found[1]
+
+
+def test_loads_stores_and_branches_between_sums_see_them_in_order(monkeypatch):
+    check_as_alone(monkeypatch, INTERLEAVED, 1, 64, 64, scalars=(3,))
+
+
+LOADS = """extern "C" __global__ void k(float *x, float *out, int n) {
+    __shared__ __align__(16) float s[2][256];
+    const int t = threadIdx.x;
+    for (int i = t; i < 256; i += blockDim.x)
+        s[0][i] = 0.3f * x[i] + 0.1f * blockIdx.x;
+    __syncthreads();
+    float a = 0, b = 0, c = 0, d = 0;
+    for (int i = 0; i < n; ++i) {
+        const float4 v = *(float4 *)&s[i % 2][t * 4 % 256];
+        const float2 w = *(float2 *)&s[i % 2][(t + i + blockIdx.x) % 64 * 2];
+        const float u = s[i % 2][i * 7 % 256], z = s[i % 2][t / 3];
+        a = a * 0.5f + v.x * u;
+        b = b * 0.25f + v.y * w.x;
+        if (t > 40 && i % 3 == 1) {        // some lanes only, of a warp and of the block
+            const float4 y = *(float4 *)&s[i % 2][(t ^ 5) % 32 * 4];
+            c = c * y.x * 0.1f + y.y * w.y + y.z * z + y.w * 0.1f;
+        }
+        d = d * 0.1f + v.z * v.w + c * 0.1f;
+        s[(i + 1) % 2][t] = a - b;         // read in the next turn
+        for (int j = t + blockDim.x; j < 256; j += blockDim.x)
+            s[(i + 1) % 2][j] = d;
+        __syncthreads();
+    }
+    out[blockIdx.x * blockDim.x + t] = a + b * c - d;
+}"""
+
+
+@pytest.mark.parametrize("threads", [32, 96, 100])
+def test_loads_that_feed_arithmetic_move_and_cost_what_they_do_alone(monkeypatch, threads):
+    shape = {"grid": (3, 1, 1), "block": (threads, 1, 1)}
+    check_as_alone(monkeypatch, LOADS, 2, 256, 3 * threads, scalars=(9,), **shape)
+
+
+def test_a_register_written_twice_in_a_run_has_the_last_value():
+    ptx = """.visible .entry k(.param .u64 p) {
+    .reg .f32 %f<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [p];
+    mov.f32 %f1, 0f40000000;
+    add.f32 %f2, %f1, %f1;
+    mov.f32 %f1, %f2;
+    fma.rn.f32 %f2, %f1, %f1, %f2;
+    mul.f32 %f3, %f2, %f1;
+    mov.f32 %f2, %f1;
+    st.global.v2.f32 [%rd1], {%f3, %f2};
+    ret;
+}"""
+    (out,), _ = run_ptx(ptx, np.zeros(2, np.float32), block=(1, 1, 1))
+    assert out.tolist() == [80.0, 4.0]

@@ -1,19 +1,28 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Executed instructions, held against what the executor counts of the same launches in another way."""
+"""Executed instructions against other counts of the same launches, and cubins disassembled together."""
 
+import re
+import subprocess
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
 from executor_harness import compile_both
 
+from gpuprof.backends.sim.instructions import Links, Listings
+from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, launch, load_program
-from gpuprof.machine_code.disassembler import disassemble
+from gpuprof.machine_code import disassembler
+from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count
 from gpuprof.machine_code.linking import link
-from gpuprof.machine_code.sass import read_machine_code
+from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
+from gpuprof.machine_code.sass import Block, read_machine_code
 from gpuprof.machine_code.weighing import Executed, weigh
+from gpuprof.toolchain.cache import compile_entries_cached
+from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 pytestmark = pytest.mark.deep
 
@@ -146,3 +155,159 @@ def test_loops_that_only_wait_are_tried_at_least_once():
     assert counts.total.high == inf
     assert counts.opcodes["STG"].exact
     assert counts.opcodes["FADD"] == Between(2, 2)
+
+
+SOURCES = {
+    "loop": """
+        extern "C" __global__ void same(float *x, int n) { for (int i = 0; i < n; i += 32) x[i] += 1; }
+    """,
+    "same name": """
+        extern "C" __global__ void same(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = x[0] * 3; }
+    """,
+    "jump table": """
+        extern "C" __global__ void jumps(int *x, int n) {
+            switch (n) {
+            case 0: x[0] = __popc(x[3]); break;
+            case 1: x[1] = x[2] * 5; break;
+            case 2: x[2] = x[1] / 7; break;
+            case 3: x[3] = __clz(x[0]); break;
+            case 4: x[4] = x[5] ^ 9; break;
+            case 5: atomicAdd(x + 5, 3); break;
+            case 6: x[6] = max(x[1], x[2]); break;
+            case 7: __syncthreads(); break;
+            }
+        }
+    """,
+    "calls": """
+        #include <cstdio>
+        __device__ int told[4];
+        __device__ __noinline__ int helper(int n) { return n < 2 ? n : told[n & 3] + n; }
+        extern "C" __global__ void calls(int *x, int n) {
+            x[0] = helper(n) + helper(n + 1);
+            told[n & 3] = x[0];
+            if (n == 77) printf("%d\\n", n);
+        }
+        extern "C" __global__ void other(double *x) { x[threadIdx.x] = sqrt(x[threadIdx.x]); }
+    """,
+}
+ENTRIES = {"loop": ("same",), "same name": ("same",), "jump table": ("jumps",), "calls": ("calls", "other")}
+
+
+def compiled(arch):
+    """The functions of all sources, by source."""
+    return {
+        name: compile_entries_cached(
+            source, "some.cu", ENTRIES[name], compiler_options(target_of(arch, (source,)), (), ())
+        )
+        for name, source in SOURCES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def functions():
+    return compiled("sm_90")
+
+
+def jumps(listings):
+    """The blocks of the kernel with jumps by a table."""
+    return read_machine_code(listings[list(SOURCES).index("jump table")], "jumps").blocks
+
+
+def as_read(listing, entry):
+    """A kernel's machine code, but for the names of labels."""
+
+    def nameless(block: Block) -> Block:
+        return replace(
+            block,
+            instructions=[
+                replace(one, operands=re.sub(r"\.L_x_\d+", ".L", one.operands)) for one in block.instructions
+            ],
+        )
+
+    code = read_machine_code(listing, entry)
+    assert all(one.line for one in code.blocks[0].instructions)
+    return replace(code, blocks=tuple(map(nameless, code.blocks)))
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+def test_each_cubin_reads_as_it_does_alone(arch):
+    functions = compiled(arch)
+    several = [functions[name][0] for name in SOURCES]
+    together = disassemble_together([one.cubin for one in several])
+    for name, listing in zip(SOURCES, together, strict=True):
+        for function in functions[name]:
+            alone = as_read(disassemble(function.cubin), function.entry)
+            assert as_read(listing, function.entry) == alone, (name, function.entry)
+    tables = any(one.name == "BRX" for block in jumps(together) for one in block.instructions)
+    assert tables or arch != "sm_90"
+
+
+def test_they_are_read_in_one_run(functions, monkeypatch):
+    runs, really = [], subprocess.run
+
+    def run(command, **named):
+        runs.append(command)
+        return really(command, **named)
+
+    monkeypatch.setattr(disassembler.subprocess, "run", run)
+    alike = [functions[name][0].cubin for name in SOURCES]
+    kinds = len(set(map(kind_of, alike)))
+    disassemble_together(alike)
+    assert len(runs) == kinds
+
+
+def test_cubins_of_other_architectures_are_read_apart(functions):
+    other = compiled("sm_80")["loop"][0]
+    mine = functions["loop"][0]
+    assert kind_of(other.cubin) != kind_of(mine.cubin)
+    listings = disassemble_together([mine.cubin, other.cubin])
+    assert [as_read(text, "same") for text in listings] == [
+        as_read(disassemble(one.cubin), "same") for one in (mine, other)
+    ]
+
+
+def test_a_damaged_neighbour_is_told_and_spoils_nothing_else(functions):
+    good = functions["loop"][0].cubin
+    damaged = good[:200]
+    with pytest.raises(ValueError, match="damaged"):
+        merged([good, damaged])
+    with pytest.raises(BackendUnavailable, match="cannot read the machine code"):
+        disassemble_together([good, damaged])
+    listings = Listings()
+    listings.expect(damaged)
+    assert listings.of(good) == disassemble(good)
+    with pytest.raises(BackendUnavailable, match="cannot read the machine code"):
+        listings.of(damaged)
+
+
+def test_what_is_no_elf_file_is_not_merged():
+    assert kind_of(b"") == ()
+    with pytest.raises(ValueError, match="not an ELF file"):
+        merged([b"no cubin" * 20])
+
+
+def test_what_is_begun_or_expected_is_disassembled_once(functions, monkeypatch, tmp_path):
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    runs = []
+    run = subprocess.run
+    monkeypatch.setattr(
+        disassembler.subprocess,
+        "run",
+        lambda *args, **options: runs.append(run(*args, **options)) or runs[-1],
+    )
+    one, *others = (functions[name][0] for name in SOURCES)
+    links = Links()
+    for other in others:
+        links.expect(other.cubin)
+    links.begin([one])
+    # The second is another process's: it finds what the first has read.
+    for listings in (links._listings, Listings()):
+        for function in (one, *others):
+            assert read_machine_code(listings.of(function.cubin), function.entry).blocks
+    links.begin([replace(one, cubin=b"damaged")])
+    assert len([done for done in runs if not done.returncode]) == 1
+
+
+def test_a_listing_is_parted_by_its_titles():
+    listing = "//--- .text.cubin1.f ---\nf1 cubin1.f\n//--- .text.cubin0.g ---\n.text.cubin0.g:\n"
+    assert parted(listing, 3) == ["\n.text.g:\n", "\nf1 f\n", ""]

@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels with odd habits: those that only look right are not called right, and no honest one is refused."""
+"""Odd habits, cheats, and what the public writes: right ones are called right, and the others are told."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cheat_corpus import cheats, ladder
 from problem_support import executor, measured, shipped_kernels
+from public_corpus import executed, families, ladders
 
+import gpuprof
 from gpuprof.backends.sim import backend
 from gpuprof.kernels.catalog import load_ladder
 from gpuprof.measure.case import Case
@@ -99,3 +102,141 @@ def test_a_sample_of_an_odd_kernel_is_right(name):
 
 def test_results_of_one_seed_are_wrong_with_another():
     assert measured_cheat("knows_the_seed", seed=5).outcome == "incorrect"
+
+
+def judged(body, *, n=64, block=64, grid=1, bounds="", expect=None, device="sim:h200", **options):
+    """Run `body` for n integers x and y; unless told otherwise, y should be x."""
+    text = f'extern "C" __global__ void {bounds} k(int n, const int *x, int *y) {{ {body} }}'
+    x = np.arange(1, n + 1, dtype=np.int32)
+    run = gpuprof.profile(
+        gpuprof.Source(text, "k"),
+        args={"n": n, "x": x, "y": None},
+        expect={"y": x if expect is None else expect},
+        grid=grid,
+        block=block,
+        device=device,
+        **options,
+    )
+    return run.case()
+
+
+COPY = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i];"
+
+
+def test_alignment_that_the_card_does_not_give_is_a_remark():
+    body = """__shared__ __align__(16384) int tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    y[threadIdx.x] = tile[threadIdx.x];"""
+    case = judged(body)
+    assert case.outcome == "ok"
+    assert case.record.remarks == (
+        "Shared memory of a block starts at 0x400 on the card, whatever alignment is asked for: tile lies at"
+        " 0x400, which is not a multiple of 16,384",
+    )
+    assert judged(body, device="sim:a100").record.remarks == ()
+
+
+COUNTER = '{ unsigned c; asm volatile("mov.u32 %0, %%pm0;" : "=r"(c)); y[0] = (int)c; }'
+
+
+def test_what_is_not_modelled_stops_the_run_only_where_it_is_reached():
+    unreached = judged(f"if (n < 0) {COUNTER} {COPY}")
+    assert unreached.outcome == "ok"
+    reached = judged(f"if (blockIdx.x == 1 && threadIdx.x > 40) {COUNTER} {COPY}", grid=2, block=64)
+    assert reached.outcome == "skipped"
+    assert reached.reason == (
+        "The executor does not model `%pm0` (line 1), which thread (41, 0, 0) of block (1, 0, 0) reached."
+        " Run it on a GPU instead."
+    )
+
+
+MANY_REGISTERS = f"""int v[100];
+#pragma unroll
+    for (int i = 0; i < 100; ++i) {{ v[i] = x[(threadIdx.x + i) % n]; asm volatile("" : "+r"(v[i])); }}
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 100; ++i) y[(threadIdx.x + 3 * i) % n] = v[i];
+    __syncthreads(); {COPY}"""
+
+
+def refusal(*args, **options):
+    """Why a case did not run at all."""
+    case = judged(*args, **options)
+    assert case.outcome == "failed", case.reason
+    return case.reason
+
+
+def test_blocks_that_the_card_cannot_hold_are_refused():
+    assert "registers per thread does not fit" in refusal(MANY_REGISTERS, n=1024, block=1024)
+    assert judged(COPY, n=1024, block=1024).outcome == "ok"
+    assert "cannot be launched" in refusal(COPY, n=1, block=(1, 1, 128))
+
+
+def test_launches_that_the_kernels_own_bounds_rule_out_are_refused():
+    options = {"n": 256, "bounds": "__launch_bounds__(128)"}
+    assert judged(COPY, grid=2, block=128, **options).outcome == "ok"
+    assert "at most 128 threads: its .maxntid, which __launch_bounds__ set; the launch has 256x1" in refusal(
+        COPY, grid=1, block=256, **options
+    )
+
+
+def test_clusters_must_divide_the_grid():
+    options = {"n": 192, "bounds": "__cluster_dims__(2, 1, 1)"}
+    assert judged(COPY, grid=4, **options).outcome == "ok"
+    assert "its clusters are of (2, 1, 1) blocks, which do not divide it" in refusal(COPY, grid=3, **options)
+
+
+def test_cooperative_grids_must_fit_on_the_card_at_once():
+    options = {"n": 1024, "block": 1024, "cooperative": True}
+    assert judged(COPY, grid=264, **options).outcome == "ok"
+    assert "A cooperative grid of 265 blocks does not fit: NVIDIA H200 holds 264 of them at once" in refusal(
+        COPY, grid=265, **options
+    )
+
+
+# Samples of a grid.
+
+LARGE = {"n": 1 << 20, "block": 256, "grid": 4096, "sim_blocks": 6}
+
+
+def test_a_sample_whose_blocks_write_all_of_their_part_is_believed():
+    case = judged(COPY, **LARGE)
+    assert (case.outcome, case.record.counters["barriers"].sampled_blocks) == ("ok", 6)
+
+
+@pytest.mark.deep
+def test_a_grid_that_leaves_elements_out_is_not_believed_for_its_sample():
+    """Blocks that write one element each, a grid three blocks short: a sample sees nothing wrong in it."""
+    once = judged(COPY.replace("i < n", "i < n && threadIdx.x == 7"), **LARGE)
+    assert once.outcome == "incorrect"
+    assert "they were never written" in once.reason
+    short = judged(COPY, **LARGE | {"grid": 4093})
+    assert short.outcome == "incorrect"
+    assert "768 of 1048576 elements" in short.reason
+    assert judged(COPY.replace("blockIdx.x", "(blockIdx.x ^ 1)"), **LARGE).outcome == "ok"
+
+
+def test_storing_everything_twice_is_no_reason_for_doubt():
+    body = "const int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 0; __syncthreads(); y[i] = x[i];"
+    case = judged(body, **LARGE)
+    assert (case.outcome, case.record.counters["barriers"].sampled_blocks) == ("ok", 6)
+
+
+@pytest.mark.deep
+def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt():
+    body = f"int s = 0; for (int j = 0; j < 30000; ++j) s += x[j]; if (s == 1) y[0] = s; {COPY}"
+    case = judged(body, timeout_s=600, **LARGE | {"grid": 4095})
+    assert case.outcome == "skipped"
+    assert "1,048,320 of the 1,048,576 elements of y" in case.reason
+
+
+@pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
+def test_each_gets_its_verdict(family):
+    complaints = [row.complaint for row in executed(family) if row.complaint]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_there_are_many():
+    kernels = [kernel for family in families() for ladder in ladders(family) for kernel in ladder.kernels]
+    assert len(kernels) >= 120
+    assert sum("bad_" in kernel.id for kernel in kernels) >= 20

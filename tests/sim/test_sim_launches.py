@@ -1,13 +1,23 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of several launches on the executor: run in order, verified once, counted as one."""
+"""Kernel files as people write them: with host code, of several launches, with textures."""
 
+import shutil
+
+import numpy as np
 import pytest
-from cuda_sources import write_kernel_file
+import texture_sources
+from cuda_sources import FOLDER, write_kernel_file
 from page_reader import expanded
-from problem_support import measured_file
+from problem_support import measured, measured_file
 
 import gpuprof
+from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.shape import configure
+from gpuprof.problems.problem import Problem
 
 pytestmark = pytest.mark.deep
 
@@ -131,3 +141,172 @@ def test_the_report_shows_every_launch(tmp_path):
     page = expanded(profile(write_kernel_file(tmp_path, "two_pass_sum"), sizes=65536).to_html())
     assert "block_sums: 256x1 blocks of 128x1" in page
     assert "block_sums: 1x1 blocks of 128x1" in page
+
+
+WRITTEN = FOLDER / "as_written"
+
+
+def measure(kernel, problem, params=None):
+    return measured(kernel, problem, None, params)
+
+
+@pytest.fixture(scope="module")
+def sgemm():
+    return load_kernels(WRITTEN / "sgemm.cu")
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+@pytest.mark.parametrize("which", range(4))
+def test_kernels_of_one_file_with_its_host_code(sgemm, which, beta):
+    kernel = sgemm.kernels[which]
+    for dtype in kernel.dtypes:
+        problem = Problem.of(sgemm.operation, (70, 45, 33), dtype, {"alpha": 1.5, "beta": beta})
+        measurement = measure(kernel, problem)
+        assert measurement.outcome == "ok", measurement.reason
+        assert measurement.verification.checked_elements == 70 * 45
+
+
+def test_parameters_choose_the_instance(sgemm):
+    problem = Problem.of(sgemm.operation, (64, 64, 16))
+    shared = [
+        measure(sgemm.kernels[0], problem, params).resources.static_shared_bytes
+        for params in ({}, {"BK": 16}, {"BM": 64, "TM": 8})
+    ]
+    assert shared == [4 * (32 * 8 + 8 * 64), 4 * (32 * 16 + 16 * 64), 4 * (64 * 8 + 8 * 64)]
+
+
+def test_assertion_that_fails_is_a_fault_of_its_line_and_of_the_entry(sgemm):
+    measurement = measure(sgemm.kernels[0], Problem.of(sgemm.operation, (64, 64, 16)), {"TM": 2})
+    source = sgemm.kernels[0].source
+    line = source[: source.index("assert(")].count("\n") + 1
+    assert measurement.outcome == "failed"
+    assert measurement.reason.startswith(f"sgemm_tiled<32, 64, 8, 2, 8>, line {line}: thread (0, 0, 0)")
+    assert "fails the assertion" in measurement.reason
+
+
+@pytest.mark.parametrize("name", ["cooperative", "clustered"])
+def test_cooperative_groups(name):
+    file = load_kernels(WRITTEN / f"{name}.cu")
+    measurement = measure(file.kernels[0], Problem.of(file.operation, (1024,)))
+    assert measurement.outcome == "ok", measurement.reason
+
+
+def test_counts_of_an_included_function_stand_at_the_line_that_calls_it():
+    file = load_kernels(WRITTEN / "included.cu")
+    measurement = measure(file.kernels[0], Problem.of(file.operation, (1024,)))
+    assert measurement.outcome == "ok", measurement.reason
+    source = file.kernels[0].source
+    call = source[: source.index("lib::block_sum")].count("\n") + 1
+    shared = {line.line for line in measurement.lines if "shared_load_wavefronts" in line.counters}
+    assert shared == {call}
+
+
+def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(tmp_path):
+    shutil.copytree(WRITTEN / "lib", tmp_path / "lib")
+    header, end, body = (WRITTEN / "included.cu").read_text().partition("*/\n")
+    (tmp_path / "kernel.cuh").write_text("\n" * 90 + body)
+    (tmp_path / "block_sum.cu").write_text(f'{header}{end}#include "kernel.cuh"\n')
+    file = load_kernels(tmp_path / "block_sum.cu")
+    measurement = measure(file.kernels[0], Problem.of(file.operation, (1024,)))
+    assert measurement.outcome == "ok", measurement.reason
+    assert measurement.lines is None
+    assert measurement.lines_reason.startswith("the kernel stands in an included file")
+    kernel, backend = file.kernels[0], SimBackend(load_card("h200"))
+    case = configure(kernel, Problem.of(file.operation, (1024,)), kernel.launch.block, {}, backend.device)
+    model, reason = backend.count(case, compile_kernel(case, backend.compile_arch)).model()
+    assert model, reason
+    assert model.lines == ()
+    assert model.reasons["latency"] > 0
+
+
+SIM = "sim:h200"
+LEFT_OUT = "this counter leaves out what goes through the kernel's textures or surfaces"
+
+
+@pytest.mark.parametrize("name", ["doubled", "in_place", "grey"])
+def test_a_call_is_right(name):
+    case = getattr(texture_sources, name)(SIM)
+    assert case.ok, case.reason
+
+
+def test_what_goes_through_textures_is_not_counted_as_loads():
+    case = texture_sources.doubled(SIM)
+    for name in ("global_load_requests", "global_store_sectors"):
+        with pytest.raises(gpuprof.NotMeasured, match=LEFT_OUT):
+            getattr(case.counters, name)
+    stores = texture_sources.grey(SIM).counters
+    assert stores.global_store_requests == 48 * 4
+
+
+def test_linear_memory_is_read_both_ways():
+    case = texture_sources.near(SIM)
+    assert case.ok, case.reason
+
+
+def test_a_header_says_it_too(tmp_path):
+    case = texture_sources.blur(SIM, tmp_path)
+    assert case.ok, case.reason
+
+
+def test_texels_that_nobody_wrote_are_told():
+    body = "if (x != 7) surf2Dwrite(2 * tex2D<float>(image, x + 0.5f, y + 0.5f), out, 4 * x, y);"
+    case = texture_sources.doubled(SIM, body)
+    assert case.outcome == "incorrect"
+    assert "out[0, 7]" in case.reason
+    assert "never written" in case.reason
+
+
+def test_a_surface_of_an_input_may_not_be_written():
+    case = texture_sources.call(
+        "cudaSurfaceObject_t image, float *out",
+        "surf2Dwrite(1.0f, image, 4 * x, y); out[y * 104 + x] = 1;",
+        {"image": texture_sources.IMAGE, "out": None},
+        {"out": np.ones_like(texture_sources.IMAGE)},
+        surfaces={"image": {}},
+        device=SIM,
+    )
+    assert case.outcome == "failed"
+    assert "writes image, which is read-only" in case.reason
+
+
+def test_a_texture_that_is_passed_as_an_array_is_told():
+    case = texture_sources.call(
+        "cudaTextureObject_t image, float *out",
+        "out[y * 104 + x] = tex2D<float>(image, x, y);",
+        {"image": texture_sources.IMAGE, "out": None},
+        {"out": texture_sources.IMAGE},
+        device=SIM,
+    )
+    assert case.outcome == "failed"
+    assert "argument 1 of k is `cudaTextureObject_t image`" in case.reason
+    assert "Say how they are read, in a table each: [textures.image]." in case.reason
+
+
+def test_an_array_that_is_passed_as_a_texture_is_told():
+    case = texture_sources.call(
+        "const float *image, float *out",
+        "out[y * 104 + x] = image[y * 104 + x];",
+        {"image": texture_sources.IMAGE, "out": None},
+        {"out": texture_sources.IMAGE},
+        textures={"image": {}},
+        device=SIM,
+    )
+    assert case.outcome == "failed"
+    assert "and image is a texture, cudaTextureObject_t" in case.reason
+
+
+def test_a_view_of_an_array_has_no_value():
+    with pytest.raises(gpuprof.InputError, match="look is a view of image, and has a value too"):
+        texture_sources.call(
+            "cudaTextureObject_t look, float *out",
+            "",
+            {"look": 1, "image": texture_sources.IMAGE, "out": None},
+            {"out": texture_sources.IMAGE},
+            textures={"look": {"array": "image"}},
+            device=SIM,
+        )
+
+
+def test_textures_do_not_go_with_a_header():
+    with pytest.raises(gpuprof.InputError, match="textures does not go with a header"):
+        gpuprof.profile("transpose", textures={"in": {}}, device=SIM)

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The bundled cards against the figures that their makers publish."""
+"""The bundled cards against their makers' figures, and occupancy and rates that follow from them."""
 
 import tomllib
 from importlib import resources
 
 import pytest
 from each import each
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpuprof.devices.cards import card_names, cards, device_for_arch, load_card
-from gpuprof.errors import InputError
+from gpuprof.devices.occupancy import TheoreticalOccupancy, theoretical_occupancy
+from gpuprof.errors import CaseFailure, InputError
 from gpuprof.report.device_facts import device_facts
 
 DOCUMENT = tomllib.loads(resources.files("gpuprof.devices").joinpath("cards.toml").read_text("utf-8"))
@@ -145,3 +148,140 @@ def test_unknown_card_names_the_nearest_and_one_like_no_other_lists_all():
         with pytest.raises(InputError) as caught:
             load_card(name)
         assert all(known in caught.value.fix for known in card_names())
+
+
+def occupancy(arch: str, threads: int, registers: int, shared: int) -> TheoreticalOccupancy:
+    return theoretical_occupancy(
+        device_for_arch(arch),
+        threads_per_block=threads,
+        registers_per_thread=registers,
+        shared_bytes_per_block=shared,
+    )
+
+
+# Worked out by hand from the rules; arch, threads, registers, shared bytes, blocks per SM, percent, limiter.
+KNOWN = [
+    ("sm_86", 1024, 24, 0, 1, 200 / 3, "threads"),
+    ("sm_86", 512, 32, 0, 3, 100, "threads"),
+    ("sm_86", 512, 40, 0, 3, 100, "registers and threads"),
+    ("sm_86", 512, 41, 0, 2, 200 / 3, "registers"),
+    ("sm_86", 64, 16, 0, 16, 200 / 3, "blocks"),
+    ("sm_90", 1024, 32, 0, 2, 100, "registers and threads"),
+    ("sm_90", 1024, 16, 0, 2, 100, "threads"),
+    # 24 registers would do for 84 warps, yet not for a third block of 32.
+    ("sm_90", 1024, 24, 0, 2, 100, "registers and threads"),
+    ("sm_90", 1024, 33, 0, 1, 50, "registers"),
+    ("sm_90", 1024, 64, 0, 1, 50, "registers"),
+    ("sm_90", 256, 128, 16384, 2, 25, "registers"),
+    ("sm_90", 256, 168, 0, 1, 12.5, "registers"),
+    ("sm_90", 32, 255, 0, 8, 12.5, "registers"),
+    ("sm_90", 32, 16, 0, 32, 50, "blocks"),
+    ("sm_90", 64, 16, 0, 32, 100, "threads and blocks"),
+    ("sm_90", 64, 32, 0, 32, 100, "registers and threads and blocks"),
+    ("sm_90", 1, 16, 0, 32, 50, "blocks"),
+    ("sm_90", 33, 16, 0, 32, 100, "threads and blocks"),
+    # 48 KiB and the reserved KiB: four blocks make 196 of 228 KiB.
+    ("sm_90", 256, 32, 49152, 4, 50, "shared memory"),
+    ("sm_90", 256, 32, 232448, 1, 12.5, "shared memory"),
+    # 227 KiB less one byte rounds up to the whole; 113 KiB and the reserved one fill half of it exactly.
+    ("sm_90", 256, 32, 115712, 2, 25, "shared memory"),
+    ("sm_90", 256, 32, 115713, 1, 12.5, "shared memory"),
+    # 40 registers make 1280 per warp: 12 warps fit a sub-partition, 48 an SM, 4.8 blocks of ten warps.
+    ("sm_90", 320, 40, 0, 4, 62.5, "registers"),
+    # 80 registers make 2560 per warp: 6 warps per sub-partition (not 6.4), so 24 of 25.6 per SM.
+    ("sm_90", 160, 80, 0, 4, 31.25, "registers"),
+    ("sm_80", 256, 32, 32768, 4, 50, "shared memory"),
+    ("sm_80", 256, 64, 16384, 4, 50, "registers"),
+    ("sm_87", 256, 32, 32768, 4, 200 / 3, "shared memory"),
+    ("sm_89", 64, 16, 0, 24, 100, "threads and blocks"),
+    ("sm_89", 256, 40, 16384, 5, 500 / 6, "shared memory"),
+    ("sm_75", 1024, 64, 0, 1, 100, "registers and threads"),
+    ("sm_75", 256, 32, 16384, 4, 100, "shared memory and threads"),
+    ("sm_75", 1024, 0, 0, 1, 100, "threads"),
+    # Nothing is reserved before 8.0, and the unit is 256 bytes.
+    ("sm_75", 32, 16, 4096, 16, 50, "shared memory and blocks"),
+    ("sm_75", 32, 16, 4097, 15, 15 / 32 * 100, "shared memory"),
+    ("sm_100", 128, 64, 0, 8, 50, "registers"),
+    ("sm_103", 128, 64, 0, 8, 50, "registers"),
+    ("sm_120", 1024, 24, 0, 1, 200 / 3, "threads"),
+    ("sm_120", 128, 32, 8192, 11, 1100 / 12, "shared memory"),
+]
+
+
+@each(known=KNOWN)
+def test_known_launches(known):
+    arch, threads, registers, shared, blocks, percent, limiter = known
+    result = occupancy(arch, threads, registers, shared)
+    assert result.blocks_per_sm == blocks
+    assert result.theoretical_pct == pytest.approx(percent, rel=1e-12)
+    assert result.limiter == limiter
+
+
+@each(
+    needed=[
+        ("sm_90", 1024, 32, 1048576, ["1048576 bytes", "1024.0 KiB", "232448 bytes", "227.0 KiB"]),
+        ("sm_90", 1024, 32, 232449, ["232449 bytes", "232448 bytes"]),
+        ("sm_86", 256, 32, 101377, ["101377 bytes", "101376 bytes"]),
+        ("sm_75", 256, 32, 65537, ["65537 bytes", "65536 bytes"]),
+        ("sm_90", 1024, 65, 0, ["73728 registers (294912 bytes)", "65536 registers (262144 bytes)"]),
+        ("sm_90", 32, 256, 0, ["256 registers per thread", "255"]),
+        ("sm_90", 1025, 32, 0, ["1025 threads", "1024 threads"]),
+        # 25 warps of 80 registers need 64000, yet are counted as 28 warps: 71680.
+        ("sm_90", 800, 80, 0, ["71680 registers"]),
+    ]
+)
+def test_a_block_that_never_fits_says_what_it_needs(needed):
+    arch, threads, registers, shared, words = needed
+    with pytest.raises(CaseFailure) as caught:
+        occupancy(arch, threads, registers, shared)
+    assert caught.value.over_limit
+    assert not caught.value.fatal
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+DEVICES = st.sampled_from(cards())
+THREADS = st.integers(1, 1024)
+REGISTERS = st.integers(0, 255)
+SHARED = st.integers(0, 232448)
+
+
+def blocks_or_zero(device, threads, registers, shared):
+    try:
+        return theoretical_occupancy(
+            device, threads_per_block=threads, registers_per_thread=registers, shared_bytes_per_block=shared
+        ).blocks_per_sm
+    except CaseFailure:
+        return 0
+
+
+@given(DEVICES, THREADS, REGISTERS, SHARED)
+def test_resident_blocks_fit_the_sm(device, threads, registers, shared):
+    blocks = blocks_or_zero(device, threads, registers, shared)
+    warps = -(-threads // 32)
+    assert blocks <= device.max_blocks_per_sm
+    assert blocks * warps * 32 <= device.max_threads_per_sm
+    assert blocks * warps * 32 * registers <= device.registers_per_sm
+    assert blocks * (shared + device.reserved_shared_bytes_per_block) <= device.shared_bytes_per_sm
+
+
+@pytest.mark.parametrize(
+    ("source", "published_tflops"), [("f16", 312), ("tf32", 156), ("f64", 19.5), ("i8", 624)]
+)
+def test_tensor_peaks_of_the_a100_are_the_published_ones(source, published_tflops):
+    assert load_card("a100").peak_tensor_gflops(source) == pytest.approx(1e3 * published_tflops, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("card", "dtype", "fma_per_cycle"),
+    [
+        *(
+            ("h200", dtype, cycle)
+            for dtype, cycle in {"f32": 128, "f64": 64, "bf16": 2048, "tf32": 1024}.items()
+        ),
+        *(("h200", "e4m3", 4096), ("a100", "e4m3", 64), ("a100", "f16", 1024), ("rtx4090", "f16", 128)),
+    ],
+)
+def test_peak_of_a_run_is_that_of_tensor_cores_where_they_are_made_for_its_type(card, dtype, fma_per_cycle):
+    device = load_card(card)
+    expected = 2e-3 * fma_per_cycle * device.sm_count * device.sm_clock_mhz
+    assert device.peak_gflops(dtype) == pytest.approx(expected)

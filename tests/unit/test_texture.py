@@ -1,12 +1,17 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Textures and surfaces in a kernel's header, and what no card takes."""
+"""Textures, surfaces and tensor maps in a kernel's header, and what no card takes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from problem_support import Gemm
+from unit_support import DEVICE, MINIMAL, parse_kernel
 
 from gpuprof.errors import CaseSkipped, HeaderError, InputError
+from gpuprof.kernels.shape import configure
+from gpuprof.kernels.tensor_map import TensorMap, TensorMapSpec
 from gpuprof.kernels.texture import clash_among, make_texture, read_textures, texture_specs
 from gpuprof.problems.problem import ArraySpec
 from gpuprof.tables import TableReader
@@ -131,3 +136,150 @@ def test_linear_memory_may_be_read_in_place():
     texels = made((5, 8), memory="linear")
     assert texels.linear
     assert texels == replace(made((5, 8)), linear=True)
+
+
+GOOD = 'array = "A"\nbox = ["BK", "128"]\nswizzle_bytes = 64'
+BOX, CUBE = 'box = ["16", "4"]', Gemm(16, 16, 16)
+
+
+def parse(table, op="gemm", extra=""):
+    text = MINIMAL[op].replace("\n[launch]", f"\n{extra}\n[launch]", 1)
+    text = text.replace('"A"' if op == "gemm" else '"in"', '"tiles"', 1)
+    text = text.replace("*/", f"[tensor_maps.tiles]\n{table}\n[parameters]\nBK = 16\n*/", 1)
+    return parse_kernel(text, Path("mine.cu"))
+
+
+def maps_of(kernel, problem):
+    return configure(kernel, problem, kernel.launch.block, {}, DEVICE).tensor_maps
+
+
+def test_header_declares_a_tensor_map():
+    kernel = parse(GOOD)
+    lists = dict.fromkeys(("extents", "strides", "steps", "start", "l2_promotion_bytes"), ())
+    lists |= {"box": ("BK", "128")}
+    assert kernel.tensor_maps == {"tiles": TensorMapSpec(("A",), lists, 64)}
+    assert "tiles" in kernel.arguments
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (GOOD.replace('"A"', '"D"'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
+        (GOOD.replace('["BK", "128"]', "[]"), r"tensor_maps\.tiles\.box must be 1 to 5 expressions"),
+        (GOOD.replace("BK", "BQ"), r"'BQ' uses 'BQ'; known are "),
+        (GOOD.replace("64", "48"), r"tensor_maps\.tiles\.swizzle_bytes is 48, not one of 0, 32, 64, 128"),
+        (GOOD + "\nstride = 3", r"unknown field tensor_maps\.tiles\.stride"),
+        (GOOD + '\nextents = ["K"]', r"tensor_maps\.tiles\.extents must be 2 expressions, as box has 2"),
+        (GOOD + '\nstrides = ["K", "M"]', r"tensor_maps\.tiles\.strides must be 1 expressions, as box has 2"),
+        (GOOD + '\nsteps = ["2"]', r"tensor_maps\.tiles\.steps must be 2 expressions"),
+        (GOOD + '\nextents = ["K", "Q"]', r"'Q' uses 'Q'; known are "),
+        (GOOD + '\nfill = "one"', r"tensor_maps\.tiles\.fill is 'one', not one of zero, nan"),
+        (GOOD + '\nstart = "Q"', r"'Q' uses 'Q'; known are "),
+        (GOOD + "\nstart = 4", r"tensor_maps\.tiles\.start must be a string, not 4"),
+        ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
+        (GOOD.replace('"A"', '["A", "D"]'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
+        (GOOD.replace('"A"', "[]"), r"tensor_maps\.tiles\.array is empty; it may hold A, B, C"),
+        (GOOD.replace('"A"', '["A", 1]'), r"tensor_maps\.tiles\.array must be a list of strings"),
+        (GOOD.replace('"A"', "1"), r"tensor_maps\.tiles\.array must be a string, not 1"),
+    ],
+)
+def test_header_refuses(table, message):
+    with pytest.raises(HeaderError, match=message):
+        parse(table)
+
+
+@pytest.mark.parametrize(
+    ("array", "problem", "extents"),
+    [
+        ("A", Gemm(12, 20, 36), (36, 12)),
+        ("B", Gemm(12, 20, 36), (20, 36)),
+        ("C", Gemm(12, 20, 36), (20, 12)),
+        ("A", Gemm(12, 20, 36, layout="col"), (12, 36)),
+        ("B", Gemm(12, 20, 36, layout="col"), (36, 20)),
+    ],
+)
+def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
+    kernel = parse(GOOD.replace('"A"', f'"{array}"'), extra=f'layout = "{problem.options["layout"]}"')
+    assert maps_of(kernel, problem) == (
+        TensorMap("tiles", array, "f32", extents, (4 * extents[0],), (16, 128), 64),
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "extents", "strides"),
+    [
+        ('box = ["16"]', (240,), ()),
+        ('box = ["16", "1"]\nextents = ["K", "M / 2"]\nstrides = ["2 * K"]', (20, 6), (160,)),
+        ('box = ["4", "1", "2"]\nextents = ["4", "K / 4", "M"]', (4, 5, 12), (16, 80)),
+        ('box = ["4", "1", "2", "1"]\nextents = ["4", "K / 4", "2", "6"]', (4, 5, 2, 6), (16, 80, 160)),
+    ],
+)
+def test_an_array_may_be_seen_with_other_extents(table, extents, strides):
+    kernel = parse(f'array = "A"\n{table}'.replace("/ ", "// "))
+    (made,) = maps_of(kernel, Gemm(12, 8, 20))
+    assert (made.extents, made.stride_bytes) == (extents, strides)
+
+
+def test_a_map_says_what_is_left_out_filled_and_read_from_memory():
+    table = 'array = "A"\nbox = ["16", "8"]\nsteps = ["1", "2"]\nfill = "nan"\nl2_promotion_bytes = "256"'
+    (made,) = maps_of(parse(table), Gemm(12, 20, 36))
+    assert made.steps == (1, 2)
+    assert made.fills_nan
+    assert made.l2_promotion_bytes == 256
+
+
+#: Every fourth row of A from the second one on: it begins up to three elements before that row.
+FOURTH = """array = "A"
+box = ["16", "4"]
+start = "K // 4 * 4"
+extents = ["K + K % 4", "cdiv(M - 1, 4)"]
+strides = ["4 * K"]"""
+
+
+@pytest.mark.parametrize("k", [32, 33, 34, 35])
+@pytest.mark.parametrize("m", [2, 5, 6, 9])
+def test_a_map_may_begin_within_an_array(m, k):
+    (made,) = maps_of(parse(FOURTH), Gemm(m, 20, k))
+    assert made.start_bytes == k // 4 * 16
+    # Its last element is that of the last such row.
+    end = made.start_bytes + made.stride_bytes[0] * (made.extents[1] - 1) + 4 * made.extents[0]
+    assert end == 4 * k * ((m - 2) // 4 * 4 + 2)
+
+
+PACKED = """array = ["A", "packed"]
+box = ["16", "4"]
+extents = ["K", "M"]
+strides = ["cdiv(K, 4) * 4"]
+[workspace.packed]
+shape = ["M", "cdiv(K, 4) * 4"]"""
+
+
+def of_a(text):
+    """A map of A, whose rows are 16 elements and in which BK is 16."""
+    return f'array = "A"\n{text}'
+
+
+@pytest.mark.parametrize(
+    ("table", "problem", "message"),
+    [
+        (GOOD, Gemm(4, 8, 18), "start at multiples of 16 bytes; those of A are 72 bytes apart"),
+        (of_a('box = ["BK", "257"]'), CUBE, "is 16x257 elements; the copy engine takes 1 to 256"),
+        (of_a('box = ["BK", "M - 16"]'), CUBE, "box of tiles is 16x0 elements"),
+        (of_a('box = ["2", "128"]'), CUBE, "has 8 bytes; it must be a multiple of 16"),
+        (GOOD.replace('"BK"', '"2 * BK"'), CUBE, "has 128 bytes; it must be a multiple of 16, at most 64"),
+        (of_a('box = ["16", "4", "1"]'), CUBE, "The box of tiles has 3 dimensions and A has 2"),
+        (of_a(f'{BOX}\nextents = ["K", "M + 1"]'), CUBE, "is number 271, counted from 0, and A has 256"),
+        (of_a(f'{BOX}\nextents = ["K", "0"]'), CUBE, "extents of tiles are 16x0; each must be"),
+        (of_a(f'{BOX}\nextents = ["K", "2"]\nstrides = ["K + 1"]'), CUBE, "those of A are 68 bytes apart"),
+        (of_a(f'{BOX}\nsteps = ["1", "9"]'), CUBE, "steps of tiles are 1x9; the copy engine takes 1 to 8"),
+        (of_a(f'{BOX}\nl2_promotion_bytes = "32"'), CUBE, "promotion of tiles is 32 bytes; it may be 0, 64"),
+        (FOURTH.replace("K // 4 * 4", "K", 1), Gemm(6, 20, 33), "begins 132 bytes behind the first element"),
+        (FOURTH.replace("K // 4 * 4", "-4", 1), Gemm(6, 20, 33), "tiles begins -16 bytes behind"),
+        (FOURTH.replace("4 * 4", "4 * 4 + 4", 1), Gemm(6, 20, 33), "201, counted from 0, and A has 198"),
+        # Of several arrays the last one says why.
+        (PACKED.replace('"cdiv(K, 4) * 4"]\n', '"K"]\n'), Gemm(12, 20, 35), "of packed are 140 bytes apart"),
+    ],
+)
+def test_what_the_copy_engine_cannot_do_is_skipped(table, problem, message):
+    with pytest.raises(CaseSkipped, match=message):
+        maps_of(parse(table), problem)
