@@ -78,7 +78,7 @@ def executed(family: Path, words: tuple[str, ...] = ("",)) -> Iterator[Row]:
     for ladder in ladders(family):
         (sizes,) = parse_sizes(ladder.operation.default_sizes, ladder.operation.dimensions)
         for kernel in ladder.kernels:
-            if any(word in f"{family.name}/{kernel.id}" for word in words):
+            if any(word in f"{family.name}/{kernel.id}/" for word in words):
                 began = time.perf_counter()
                 measurement = measured(kernel, Problem.of(ladder.operation, sizes), kernel.launch.block)
                 yield Row(kernel, verdict(kernel, "executor"), measurement, time.perf_counter() - began)

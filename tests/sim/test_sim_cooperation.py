@@ -47,7 +47,7 @@ class Case:
             kernel = replace(kernel, source=changed.pop(""), headers=changed)
         params = TILE if name == "streamk" else {}
         # Where all blocks wait for each other, few do as well.
-        self.card = CARD if name == "streamk" else replace(CARD, sm_count=12)
+        self.card = CARD if name == "streamk" else replace(CARD, sm_count=4)
         self.kernel, self.problem = kernel, problem
         self.shape = configure(kernel, problem, kernel.launch.block, params, self.card)
         assert self.shape.launches[0].cooperative
@@ -152,7 +152,7 @@ def test_a_part_that_is_added_twice_is_incorrect():
 
 
 #: Rows of A and of B are packed by all blocks before the copy engine takes them.
-PACKED = Gemm(66, 261, 105)
+PACKED = Gemm(34, 261, 41)
 
 
 def test_what_all_blocks_pack_is_counted_though_the_copy_engine_moves_no_values():
@@ -165,7 +165,7 @@ def test_what_all_blocks_pack_is_counted_though_the_copy_engine_moves_no_values(
 
 def test_a_row_that_is_packed_wrong_is_incorrect():
     wrong = ("to[p][j * 32] = values[p][j];", "to[p][j * 32] = 2 * values[p][j];")
-    assert Case(Gemm(66, 261, 21), wrong, "packed").run().outcome == "incorrect"
+    assert Case(Gemm(34, 261, 21), wrong, "packed").run().outcome == "incorrect"
 
 
 SOURCE = """/*gpuprof

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels: none faults, and the cards that were asked left the same bits and counts.
+"""Random kernels, and those in the manner of public suites: they leave and count what cards left and counted.
 
-`differential/kernel_generator.py` writes the kernels; `benchmarks/random_kernels.py` asks a card many more of
-them than are kept here.
+`differential/kernel_generator.py` writes the random ones, of which `benchmarks/random_kernels.py` asks a card
+many more than are kept here; `benchmarks/executor_accuracy.py` records what a card answers of the others. Why
+some differ stands in `differential/known_differences.toml`.
 """
 
 import sys
@@ -12,35 +13,44 @@ from pathlib import Path
 import pytest
 from executor_harness import compile_cuda
 
-DIFFERENTIAL = Path(__file__).parent / "differential"
-sys.path.append(str(DIFFERENTIAL))
+HERE = Path(__file__).parent
+sys.path += [str(HERE / name) for name in ("differential", "public_style")]
 
 from against_card import compared, counts_of_card, execute, reason_of, wrong_bits  # noqa: E402
 from answers_file import load_answers, save_answers  # noqa: E402
 from kernel_generator import random_kernel  # noqa: E402
+from public_kernels import public_kernels  # noqa: E402
 
 pytestmark = pytest.mark.deep
 
 ANSWERS = {
-    path.name.partition(".")[0].removeprefix("random-"): load_answers(path)["answers"]
-    for path in sorted(DIFFERENTIAL.glob("random-*.json.xz"))
+    f"{path.parent.name}/{path.name}": load_answers(path)["answers"]
+    for pattern in ("differential/random-*.json.xz", "public_style/answers-*.json.xz")
+    for path in sorted(HERE.glob(pattern))
 }
-ASKED = [(card, name) for card, answers in ANSWERS.items() for name in answers]
-
-
+#: What approximate functions give is not to the last bit what a card's give.
+APPROXIMATE = {"attention_row", "bilateral", "black_scholes", "gelu_tanh", "layer_norm", "nbody_tiles"}
+APPROXIMATE |= {"rms_norm_warp", "softmax_row"}
 #: What differs though machine code has the PTX's loads, none under a predicate, and no BREAK: unknown why.
 UNEXPLAINED = {"random_0054": {"global_load_sectors", "global_load_efficiency_pct"}}
 
 
-@pytest.mark.parametrize(("card", "name"), ASKED)
-def test_what_a_card_answered(card, name):
-    answer, case = ANSWERS[card][name], random_kernel(int(name.removeprefix("random_")))
-    assert answer["key"] == case.key, "the generator has changed since: ask the card again"
+def test_there_are_many():
+    assert len(public_kernels()) >= 60
+
+
+@pytest.mark.parametrize(("file", "name"), [(file, name) for file in ANSWERS for name in ANSWERS[file]])
+def test_what_a_card_left_and_counted(file, name):
+    number = name.removeprefix("random_")
+    case = public_kernels()[name] if number == name else random_kernel(int(number))
+    answer = ANSWERS[file][name]
+    assert answer["key"] == case.key, "it has changed since: ask the card again"
     ours = execute(case, answer["ptx"])
-    assert not wrong_bits(case, ours, answer)
+    assert bool(wrong_bits(case, ours, answer)) == (name in APPROXIMATE)
     counters = compared(ours.counters, counts_of_card(answer))
-    unexplained = [c for c in counters if not c.equal and reason_of(name, c.name) is None]
-    assert {c.name for c in unexplained} == UNEXPLAINED.get(name, set())
+    assert len(counters) > 10
+    unexplained = {c.name for c in counters if not c.equal and reason_of(name, c.name) is None}
+    assert unexplained == UNEXPLAINED.get(name, set())
 
 
 def test_a_difference_is_noticed(tmp_path):
