@@ -40,9 +40,9 @@ def after(count, action):
     return Watcher(lambda done: action() if done == count else None)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
-    """A cluster of two workers, each a process with its nanny."""
+    """A cluster of two workers, each a process with its nanny, which starts it again."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=50
     ) as made:
@@ -68,8 +68,11 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
     kernel = write_transpose_kernel(tmp_path, "mine")
     cards = ["sim:h200", "sim:a100"]
     alone = profile(kernel, sizes=64, device=cards[1]).record
-    listed = profile(kernel, sizes=64, device=cards).record
+    run = profile(kernel, sizes=64, device=cards, save=tmp_path / "listed.json")
+    assert [case.device for case in run.cases] == [*run.devices] == ["NVIDIA H200", "NVIDIA A100-SXM4-80GB"]
+    listed = run.record
     fleet = profile(kernel, sizes=64, device=cards, cluster="local:2").record
+    assert read_run(tmp_path / "listed.json") == listed
     assert listed.cases == fleet.cases
     assert listed.devices == fleet.devices
     assert listed.environment == fleet.environment

@@ -221,7 +221,7 @@ def test_time(gpuprof):
     ):
         assert told in text
     assert str(ROOT / "gpuprof") not in text
-    assert str(ROOT / "gpuprof") in session(tests, "--full-trace").stdout.str()
+    assert str(ROOT / "gpuprof") in session(tests, "--full-trace", "-k", "device").stdout.str()
 
 
 def test_starting_pytest_loads_nothing_heavy(pytester, monkeypatch):

@@ -206,7 +206,7 @@ def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_
     closed = [
         place for end in re.finditer(r"[\]}],?\n {0,6}\S", text[begin:-3]) for place in range(*end.span())
     ]
-    for end in (*range(begin, len(text) - 3, 211), *(begin + place for place in closed), len(text) - 3):
+    for end in (*range(begin, len(text) - 3, 499), *(begin + place for place in closed), len(text) - 3):
         path.write_text(text[:end])
         found = read_run(path)
         assert found.cases == run.cases[: len(found.cases)]

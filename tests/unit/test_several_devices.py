@@ -9,9 +9,7 @@ from dataclasses import replace
 import fake_worker
 import pytest
 from fake_runs import Watcher, keeper, options, request_of
-from unit_support import write_transpose_kernel
 
-import gpuprof
 from gpuprof.analysis.groups import groups
 from gpuprof.backends.select import named_devices
 from gpuprof.comparison.cautions import cautions
@@ -200,14 +198,3 @@ def test_all_are_those_that_the_driver_shows(monkeypatch):
 def test_list_that_makes_no_sense_is_refused(selector, complaint):
     with pytest.raises(InputError, match=complaint):
         named_devices(selector)
-
-
-def test_program_names_simulated_cards_in_a_list(tmp_path):
-    kernel = write_transpose_kernel(tmp_path, "mine")
-    both = gpuprof.profile(kernel, sizes=64, device=["sim:h200", "sim:a100"], save=tmp_path / "both.json")
-    alone = gpuprof.profile(kernel, sizes=64, device="sim:a100")
-    assert both.devices == ("NVIDIA H200", "NVIDIA A100-SXM4-80GB")
-    assert [case.device for case in both.cases] == list(both.devices)
-    assert replace(both.record.cases[1], device=0, planned=0) == alone.record.cases[0]
-    assert both.record.devices[1] == alone.record.devices[0]
-    assert read_run(tmp_path / "both.json") == both.record
