@@ -28,9 +28,10 @@ from copy_corpus import (
     STORED_BOXES,
     Box,
     cases,
+    executed,
+    program,
     source,
 )
-from copy_runs import executed, program
 
 pytestmark = pytest.mark.deep
 

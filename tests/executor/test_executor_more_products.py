@@ -10,8 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "tensor_cores"))
 
-from more_products import TESTS, more_products
-from more_runs import executed
+from more_products import TESTS, executed, more_products
 
 pytestmark = pytest.mark.deep
 

@@ -20,8 +20,7 @@ from gpuprof.executor import FaultKind, KernelFault, LaunchResult
 
 sys.path.insert(0, str(Path(__file__).parent / "warpgroups"))
 
-from wgmma_corpus import IMAGE_BYTES, Wgmma, products
-from wgmma_runs import executed
+from wgmma_corpus import IMAGE_BYTES, Wgmma, executed, products
 
 pytestmark = pytest.mark.deep
 

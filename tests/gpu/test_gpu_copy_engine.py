@@ -12,8 +12,7 @@ EXECUTOR = Path(__file__).parents[1] / "executor"
 sys.path[:0] = [str(EXECUTOR), str(EXECUTOR / "copy_engine")]
 
 from card_process import CardProcess, CardTrouble  # noqa: E402
-from copy_corpus import cases  # noqa: E402
-from copy_runs import CardRuns, executed  # noqa: E402
+from copy_corpus import CardRuns, cases, executed  # noqa: E402
 
 from gpuprof.devices.device import parse_arch  # noqa: E402
 from gpuprof.executor import FaultKind, KernelFault  # noqa: E402

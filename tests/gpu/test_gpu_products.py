@@ -13,15 +13,16 @@ import pytest
 EXECUTOR = Path(__file__).parents[1] / "executor"
 sys.path[:0] = [str(EXECUTOR), *(str(EXECUTOR / name) for name in ("tensor_cores", "warpgroups"))]
 
-import more_runs  # noqa: E402
-import wgmma_runs  # noqa: E402
+import more_products  # noqa: E402
+import wgmma_corpus  # noqa: E402
 from card_process import CardProcess  # noqa: E402
-from more_products import more_products  # noqa: E402
-from wgmma_corpus import products  # noqa: E402
 
 CASES = [
     pytest.param(runs, product, id=name)
-    for runs, corpus in ((wgmma_runs, products()), (more_runs, more_products()))
+    for runs, corpus in (
+        (wgmma_corpus, wgmma_corpus.products()),
+        (more_products, more_products.more_products()),
+    )
     for name, product in corpus.items()
 ]
 

@@ -7,12 +7,20 @@ into shared memory or found there. All content is random by seed; the bits of fl
 infinities, subnormals and zeros of both signs meet.
 """
 
+import ctypes
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from card_process import KernelsOnCard
+from executor_harness import compile_both
 
+from gpuprof.backends.sim.device_memory import descriptor_of
+from gpuprof.executor import GlobalMemory, Program, encode_tensor_map, launch, load_program
 from gpuprof.kernels.tensor_map import TensorMap
 
 #: What lies in an array that nothing was put into.
@@ -320,3 +328,46 @@ def cases() -> dict[str, CopyCase]:
 def source() -> str:
     """All kernels, as one file."""
     return _HELPERS + "\n".join(case.source for case in cases().values())
+
+
+THREADS = (64, 1, 1)
+
+
+@functools.cache
+def compiled() -> tuple[str, bytes]:
+    """The PTX and the machine code of all kernels."""
+    return compile_both(source())
+
+
+@functools.cache
+def program(name: str) -> Program:
+    """Return a decoded kernel of the corpus."""
+    return load_program(compiled()[0], name)
+
+
+def executed(case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
+    """Run a case on the executor; return its data and its words as they are afterwards."""
+    memory = GlobalMemory()
+    data, words = memory.allocate(case.data, "data"), memory.allocate(case.words, "words")
+    first = data if case.map is None else encode_tensor_map(descriptor_of(case.map, data.address))
+    launch(program(case.name), (1, 1, 1), THREADS, [first, words, *case.numbers], memory, case.shared)
+    return data.array(), words.array()
+
+
+class CardRuns(KernelsOnCard):
+    """Runs cases on the first device; the compiled kernels may stand in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "copies.cubin", compiled()[1])
+
+    def run(self, case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
+        """Run a case; return its data and its words as they are afterwards."""
+        from gpuprof.backends.gpu.opaque_arguments import encode_tensor_map as encode_for_the_driver
+
+        def first(address: int) -> Any:
+            return ctypes.c_void_p(address) if case.map is None else encode_for_the_driver(case.map, address)
+
+        numbers = [ctypes.c_int(number) for number in case.numbers]
+        shape = {"block": THREADS, "shared": case.shared, "first": first}
+        data, words = self.launched(case.name, (case.data, case.words), numbers, **shape)
+        return data, words

@@ -6,11 +6,17 @@ Every case is one warp for each of `TESTS` random products. NumPy says what each
 the fragments are made of here as the PTX ISA draws them.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+from card_process import KernelsOnCard
+from executor_harness import compile_both
+
+from gpuprof.executor import Definedness, GlobalMemory, LaunchResult, launch, load_program
 
 TESTS = 16
 _BITS = {"s4": 4, "u4": 4, "b1": 1, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf32": 32}
@@ -243,3 +249,39 @@ def more_products() -> dict[str, MoreProduct]:
 def more_source() -> str:
     """All kernels, as one file."""
     return "\n".join(product.source for product in more_products().values())
+
+
+THREADS = (32, 1, 1)
+
+
+@functools.cache
+def compiled() -> tuple[str, bytes]:
+    """The PTX and the machine code of all kernels."""
+    return compile_both(more_source(), (), "sm_90")
+
+
+def blank(product: MoreProduct) -> np.ndarray:
+    """The output before the launch."""
+    return np.zeros((TESTS, 32, product.counts[2]), np.uint32)
+
+
+def executed(product: MoreProduct, *, follow_undefined: bool = False) -> tuple[np.ndarray, LaunchResult]:
+    """Run a case on the executor; return the words of D by lane and the result of the launch."""
+    memory = GlobalMemory()
+    given = [memory.allocate(array, "given") for array in product.arrays()]
+    out = memory.allocate(blank(product), "out")
+    program = load_program(compiled()[0], product.name, observer=Definedness() if follow_undefined else None)
+    result = launch(program, (TESTS, 1, 1), THREADS, [out, *given], memory)
+    return out.array(), result
+
+
+class CardRuns(KernelsOnCard):
+    """Runs cases on the first device; the compiled kernels may stand in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "more.cubin", compiled()[1])
+
+    def run(self, product: MoreProduct) -> np.ndarray:
+        """Run a case; return the words of D by lane."""
+        arrays = blank(product), *product.arrays()
+        return self.launched(product.name, arrays, grid=(TESTS, 1, 1), block=THREADS)[0]
