@@ -54,42 +54,6 @@ def test_written_mask():
     assert out.array()[3].tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("index", "sectors", "useful"),
-    [
-        ("threadIdx.x", 4, 128),
-        ("threadIdx.x + 1", 5, 128),
-        ("threadIdx.x * 2", 8, 128),
-        ("threadIdx.x * 8", 32, 128),
-        ("5", 1, 4),
-        ("31 - threadIdx.x", 4, 128),
-        ("threadIdx.x / 2", 2, 64),
-        ("(threadIdx.x * 37) & 63", 8, 128),
-        ("threadIdx.x < 16 ? threadIdx.x : 0", 2, 64),
-    ],
-)
-def test_sectors_and_useful_bytes(index, sectors, useful):
-    source = f"""extern "C" __global__ void k(const float *in, float *out) {{
-    out[threadIdx.x] = in[{index}];
-}}"""
-    numbers = np.arange(512, dtype=np.float32)
-    (_, out), result = run_cuda(source, numbers, np.zeros(32, np.float32))
-    line = result.lines[2]
-    assert (line["global_load_requests"], line["global_load_sectors"], line["global_load_useful_bytes"]) == (
-        1,
-        sectors,
-        useful,
-    )
-    chosen = eval(
-        index.replace("threadIdx.x", "t").replace("t < 16 ? t : 0", "np.where(t < 16, t, 0)"),
-        {"t": np.arange(32), "np": np},
-    )
-    assert (
-        out.array().tolist()
-        == np.broadcast_to(numbers[np.asarray(chosen, dtype=float).astype(int)], 32).tolist()
-    )
-
-
 def test_predicated_multiply_adds_are_counted_as_they_run():
     source = """extern "C" __global__ void k(float *out, int limit) {
     float r = 1;

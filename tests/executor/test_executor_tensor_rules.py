@@ -42,19 +42,6 @@ def operands() -> np.ndarray:
     return np.random.default_rng(3).integers(-4, 5, 192).astype(np.float16)
 
 
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_product_of_tiles(follow):
-    halves = operands()
-    buffers, result = run_cuda(
-        tile(), np.zeros((16, 8), np.float32), halves.view(np.uint32), follow_undefined=follow
-    )
-    a, b = halves[:128].reshape(16, 8).astype(float), halves[128:].reshape(8, 8).astype(float)
-    np.testing.assert_array_equal(buffers[0].array(), a @ b.T)
-    assert result.counters["hmma_instructions"] == 1
-    counted = result.lines[line_of(tile(), "both tiles of A")]
-    assert (counted["shared_load_requests"], counted["shared_load_wavefronts"]) == (1, 2)
-
-
 def test_a_tile_read_without_a_barrier_is_a_race():
     fault = caught(tile(sync=""), np.zeros(128, np.float32), operands().view(np.uint32))
     assert fault.kind is FaultKind.SHARED_RACE

@@ -204,7 +204,6 @@ def test_a_sample_whose_blocks_write_all_of_their_part_is_believed():
     assert (case.outcome, case.record.counters["barriers"].sampled_blocks) == ("ok", 6)
 
 
-@pytest.mark.deep
 def test_a_grid_that_leaves_elements_out_is_not_believed_for_its_sample():
     """Blocks that write one element each, a grid three blocks short: a sample sees nothing wrong in it."""
     once = judged(COPY.replace("i < n", "i < n && threadIdx.x == 7"), **LARGE)
@@ -222,7 +221,6 @@ def test_storing_everything_twice_is_no_reason_for_doubt():
     assert (case.outcome, case.record.counters["barriers"].sampled_blocks) == ("ok", 6)
 
 
-@pytest.mark.deep
 def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt():
     body = f"int s = 0; for (int j = 0; j < 30000; ++j) s += x[j]; if (s == 1) y[0] = s; {COPY}"
     case = judged(body, timeout_s=600, **LARGE | {"grid": 4095})
