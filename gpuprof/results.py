@@ -441,6 +441,11 @@ class Run:
         return f"{name} ({self.place(number).title or f'device {number}'})"
 
     @property
+    def device_labels(self) -> tuple[str, ...]:
+        """Those of all devices."""
+        return tuple(map(self.device_label, range(len(self.devices))))
+
+    @property
     def device(self) -> Device:
         """The first device: of a run on one, the device."""
         return self.devices[0]

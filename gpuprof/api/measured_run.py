@@ -286,7 +286,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
     @property
     def devices(self) -> tuple[str, ...]:
         """Names of all devices that it ran on, as cases give theirs."""
-        return tuple(map(self.record.device_label, range(len(self.record.devices))))
+        return self.record.device_labels
 
     @property
     def answer(self) -> str:

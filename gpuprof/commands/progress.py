@@ -14,7 +14,6 @@ from gpuprof.analysis.numbers import plural, time_us
 from gpuprof.analysis.status import status_on
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
-from gpuprof.measure.protocol import Opened
 from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line
@@ -40,9 +39,9 @@ class Shown(Progress):
         self._labels: tuple[str, ...] = ()
         self._backend = ""
 
-    def opened(self, opened: Opened, cases: int = 0) -> None:
-        self._pace, self._labels, self._backend = Pace(cases), opened.labels, opened.backend
-        if why := why_here(opened):
+    def opened(self, run: Run, cases: int = 0) -> None:
+        self._pace, self._labels, self._backend = Pace(cases), run.device_labels, run.backend
+        if why := why_here(run):
             tell(why)
 
     def stop(self) -> None:
@@ -59,12 +58,12 @@ def watch(*, quiet: bool) -> Iterator[Shown]:
         shown.stop()
 
 
-def why_here(opened: Opened) -> str:
+def why_here(run: Run) -> str:
     """Why the kernels run where they do, where that is not what one would expect; else nothing."""
-    if not opened.backend_reason or opened.backend != "sim":
-        return opened.backend_reason or ""
-    instead = f"The kernels run on the CPU executor instead, which counts as {opened.device.name} would."
-    return f"{opened.backend_reason} {instead}"
+    if not run.backend_reason or run.backend != "sim":
+        return run.backend_reason or ""
+    instead = f"The kernels run on the CPU executor instead, which counts as {run.device.name} would."
+    return f"{run.backend_reason} {instead}"
 
 
 def _parameters(params: Mapping[str, int]) -> str:
@@ -85,16 +84,17 @@ class _Lines(Shown):
     def started(self, case: Case) -> None:
         self._defaults[case.name] = case.kernel.parameters if case.kernel else {}
 
-    def opened(self, opened: Opened, cases: int = 0) -> None:
-        super().opened(opened, cases)
+    def opened(self, run: Run, cases: int = 0) -> None:
+        super().opened(run, cases)
         # Of several devices each has the number by which a bar calls it.
-        numbered = ", ".join(f"{number}: {label}" for number, label in enumerate(opened.labels))
-        tell((numbered or opened.device.name) + (f": {plural(cases, 'case')}" if cases else ""))
+        several = len(self._labels) > 1
+        named = [f"{number}: {label}" if several else label for number, label in enumerate(self._labels)]
+        tell(", ".join(named) + (f": {plural(cases, 'case')}" if cases else ""))
 
     def finished(self, measurement: Measurement) -> None:
         """Name the case, its time or how it ended, and how long the others may take."""
         where = measurement.problem.label
-        if self._labels:
+        if len(self._labels) > 1:
             where = f"{where} on {self._labels[measurement.device]}"
         if measurement.chosen:
             where += f" → {measurement.chosen}"
@@ -168,15 +168,15 @@ class _Bar(Shown):
         self._progress.start()
         self._task = self._progress.add_task("Opening the device", total=None, told="")
 
-    def opened(self, opened: Opened, cases: int = 0) -> None:
-        if why := why_here(opened):
+    def opened(self, run: Run, cases: int = 0) -> None:
+        if why := why_here(run):
             self._progress.console.print(one_line(why), markup=False)
-        self._pace, self._labels, self._backend = Pace(cases), opened.labels, opened.backend
-        what = f"{len(opened.labels)} devices" if opened.labels else opened.device.name
+        self._pace, self._labels, self._backend = Pace(cases), run.device_labels, run.backend
+        what = f"{len(self._labels)} devices" if len(self._labels) > 1 else self._labels[0]
         self._progress.update(self._task, description=one_line(what), total=cases or None)
 
     def started(self, case: Case) -> None:
-        where = f"{case.device}: " if self._labels else ""
+        where = f"{case.device}: " if len(self._labels) > 1 else ""
         self._progress.update(self._task, description=one_line(f"{where}{case.name} {case.problem.label}"))
 
     def finished(self, measurement: Measurement) -> None:

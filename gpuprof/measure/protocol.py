@@ -52,11 +52,7 @@ class Open(RunOptions):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The backend is ready.
-
-    Args:
-        labels: Names of all of a run's devices, where it has several: a run tells its watcher.
-    """
+    """The backend is ready."""
 
     device: Device
     backend: BackendName
@@ -65,7 +61,6 @@ class Opened:
     memory_budget_bytes: int
     bus_id: str = ""
     conditions: tuple[Condition, ...] = ()
-    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
-from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
 from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import ended, run_cases
@@ -30,8 +29,8 @@ Keep = Callable[[Run], ResultsFile]
 class Progress:
     """What a run tells its watcher, who need not listen."""
 
-    def opened(self, opened: Opened, cases: int) -> None:
-        """The backend is open and that many cases follow."""
+    def opened(self, run: Run, cases: int) -> None:
+        """The devices of a run are open and that many cases follow."""
 
     def started(self, case: Case) -> None:
         """A case begins."""
@@ -93,7 +92,7 @@ def measure_in_turns(
 
 def _in_turns(progress: Progress, *measured: "Measuring") -> list[Run]:
     """Measure some requests round by round, every other time backwards; their cases are counted together."""
-    progress.opened(measured[0].shown, sum(one.left for one in measured))
+    progress.opened(measured[0].empty, sum(one.left for one in measured))
     measured[0].alone = len(measured) == 1
     complete = True
     try:
@@ -139,7 +138,7 @@ class Measuring:
         # The executor counts the same every time.
         self.rounds = options.rounds if opened.backend == "gpu" else 1
         self._uncounted = self._keeper.uncounted() if options.lines and opened.backend == "gpu" else []
-        self.shown, self.left = cards.shown(run), self._keeper.left(self.rounds)
+        self.empty, self.left = run, self._keeper.left(self.rounds)
         self.alone = False
 
     def __enter__(self) -> "Measuring":

@@ -34,7 +34,7 @@ from gpuprof.measure.protocol import (
 from gpuprof.measure.request import Request, as_asked
 from gpuprof.measure.sites import CardSite, sites_of
 from gpuprof.options import RunOptions
-from gpuprof.results import Place, Run
+from gpuprof.results import Place
 
 _POLL_S = 0.1
 #: What an executor needs at all, however many share the machine.
@@ -142,11 +142,6 @@ class Cards:
     def places(self) -> tuple[Place, ...]:
         """Where each card is, and why it was lost where it was."""
         return tuple(card.place(self.cards[0].opened.environment) for card in self.cards)
-
-    def shown(self, run: Run) -> Opened:
-        """What a watcher is told of them."""
-        labels = tuple(map(run.device_label, range(len(run.devices)))) if len(run.devices) > 1 else ()
-        return replace(self.cards[0].opened, labels=labels, backend_reason=run.backend_reason)
 
     def together(self, work: Callable[[OpenCard], None]) -> None:
         """Do something for every card, for as many at a time as do not disturb each other."""

@@ -198,7 +198,7 @@ class Tuner:
                 tuning=self._tuning(finished=False),
                 asked={"kernel": " ".join(self._kernels), **decides},
             )
-            watcher.opened(self._cards.shown(run), 0)
+            watcher.opened(run, 0)
             for card in self._cards.cards:
                 card.close()  # compiling comes first, and needs the memory of no device
             #: What was measured earlier and belongs to no point that is searched now: it is kept as it is.

@@ -13,22 +13,26 @@ from pathlib import Path
 
 import pytest
 from each import each
+from plain_runs import plain_run
 from problem_support import Gemm
 from unit_support import DEVICE
 
 from gpuprof.commands.progress import Pace, format_seconds, watch
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.protocol import Opened
 from gpuprof.reading import read_run
+from gpuprof.results import Place
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "reduce-h200.json"
 KERNEL = shipped_ladder("gemm").find("reg_8x8")
+ONE = plain_run([], devices=(DEVICE,))
+A = replace(DEVICE, name="A")
+TWO = replace(ONE, devices=(A, A), places=(Place("0"), Place("1")))
 
 
 def lines(capsys, act):
     with watch(quiet=False) as progress:
-        progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 2)
+        progress.opened(ONE, 2)
         act(progress)
     return capsys.readouterr().err.splitlines()[1:]
 
@@ -134,7 +138,7 @@ def test_the_bar_finds_room_for_what_it_says(terminal, width):
     file = terminal(width)
     case = replace(Case.of(KERNEL, Gemm(512, 1024, 256)), name="streamk_12x16")
     with watch(quiet=False) as progress:
-        progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 34)
+        progress.opened(ONE, 34)
         for _ in range(5):
             progress.started(case)
             progress.finished(ended(case))
@@ -165,7 +169,7 @@ def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_
     file = terminal(100)
     run = read_run(SAMPLE)
     with watch(quiet=False) as progress:
-        progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 2)
+        progress.opened(ONE, 2)
         before = file.getvalue()
         progress.timed(run)
         shown = file.getvalue()[len(before) :]
@@ -178,7 +182,7 @@ def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_
 
 def test_of_several_devices_each_line_names_its_own(capsys):
     with watch(quiet=False) as progress:
-        progress.opened(Opened(DEVICE, "gpu", None, {}, 0, labels=("A (GPU 0)", "A (GPU 1)")), 2)
+        progress.opened(TWO, 2)
         for device in (1, 0):
             case = replace(Case.of(KERNEL, Gemm(64, 64, 64)), device=device)
             progress.started(case)
@@ -192,7 +196,7 @@ def test_of_several_devices_each_line_names_its_own(capsys):
 def test_the_bar_shows_on_which_of_several_devices_a_case_began(terminal):
     file = terminal(80)
     with watch(quiet=False) as progress:
-        progress.opened(Opened(DEVICE, "gpu", None, {}, 0, labels=("A (GPU 0)", "A (GPU 1)")), 34)
+        progress.opened(TWO, 34)
         progress.started(replace(Case.of(KERNEL, Gemm(512, 1024, 256)), device=1))
         progress._progress.refresh()
     assert "1: reg_8x8 512x1024x256" in shown_in(file, "0/34")

@@ -75,7 +75,7 @@ def test_each_gpu_measures_every_case_in_its_own_process(two):
     assert [place.bus_id for place in run.places] == ["0000:00:00.0", "0000:01:00.0"]
     labels = tuple(map(run.device_label, (0, 1)))
     assert [label.rpartition(" (")[2] for label in labels] == ["GPU 0)", "GPU 1)"]
-    assert watcher.told.labels == labels
+    assert watcher.told.device_labels == labels
 
 
 def test_gpu_that_dies_takes_only_its_rows(run_kernels):
