@@ -57,31 +57,26 @@ Tone = Literal["good", "bad", "muted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A sign, so that no reader depends on colour: one character, and the same for a stream of ASCII."""
-
-    symbol: str
-    ascii: str
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
-    """How a case ended: word, sign and colour family; where it is usable, its figures may be compared."""
+    """How a case ended: word, sign and colour family; where it is usable, its figures may be compared.
+
+    The sign is one character, so that no reader depends on colour.
+    """
 
     word: str
-    mark: Mark
+    mark: str
     tone: Tone
     usable: bool = False
 
 
 _STATUS = {
-    "ok": Status("ok", Mark("✓", "+"), "good", usable=True),
-    "incorrect": Status("incorrect", Mark("≠", "!"), "bad"),
-    "failed": Status("failed", Mark("✗", "x"), "bad"),
-    "timeout": Status("timeout", Mark("◷", "t"), "bad"),
-    "skipped": Status("skipped", Mark("○", "-"), "muted"),
+    "ok": Status("ok", "✓", "good", usable=True),
+    "incorrect": Status("incorrect", "≠", "bad"),
+    "failed": Status("failed", "✗", "bad"),
+    "timeout": Status("timeout", "◷", "bad"),
+    "skipped": Status("skipped", "○", "muted"),
 }
-_COMPILED = Status("compiled", Mark("◇", "c"), "muted", usable=True)
+_COMPILED = Status("compiled", "◇", "muted", usable=True)
 _OVER_LIMIT = replace(_STATUS["skipped"], word="over limit")
 
 

@@ -242,7 +242,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
         ),
         "anchor": anchors[rung.kernel.id],
         "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
-        "status": f"{status.mark.symbol} {status.word}",
+        "status": f"{status.mark} {status.word}",
         "usable": status.usable,
         "is_fault": status.tone == "bad",
         "reason": "" if status.usable else visible(rung.case.reason or ""),

@@ -13,7 +13,6 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.analysis.status import Mark
 from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
@@ -40,18 +39,18 @@ from gpuprof.results import Run, Tool
 from gpuprof.schema import to_json
 from gpuprof.text import cut, listed, one_line
 
-MARKS: dict[Verdict, tuple[Mark, Tone]] = {
-    "regressed": (Mark("▲", "^"), "bad"),
-    "improved": (Mark("▼", "v"), "good"),
-    "same": (Mark("=", "="), ""),
-    "uncertain": (Mark("?", "?"), "warning"),
-    "unmeasured": (Mark("○", "o"), "muted"),
+MARKS: dict[Verdict, tuple[str, Tone]] = {
+    "regressed": ("▲", "bad"),
+    "improved": ("▼", "good"),
+    "same": ("=", ""),
+    "uncertain": ("?", "warning"),
+    "unmeasured": ("○", "muted"),
 }
-GATE_MARKS: dict[str, tuple[Mark, Tone]] = {
-    "failed": (Mark("✗", "x"), "bad"),
-    "passed": (Mark("✓", "+"), "good"),
-    "uncertain": (Mark("?", "?"), "warning"),
-    "not judged": (Mark("✗", "x"), "bad"),
+GATE_MARKS: dict[str, tuple[str, Tone]] = {
+    "failed": ("✗", "bad"),
+    "passed": ("✓", "good"),
+    "uncertain": ("?", "warning"),
+    "not judged": ("✗", "bad"),
 }
 #: Rows of unchanged cases that are shown: the rest is folded away.
 _MOST_UNCHANGED = 12
@@ -116,8 +115,8 @@ def comparison_report(
             table = _table(folded, details, end)
             content.append(Section(f"{len(folded)} {words}", (table,), folded=True))
     for word, mark, run, only in (
-        ("missing", Mark("−", "-"), comparison.base, comparison.missing),
-        ("new", Mark("+", "+"), comparison.new, comparison.added),
+        ("missing", "−", comparison.base, comparison.missing),
+        ("new", "+", comparison.new, comparison.added),
     ):
         if only:
             names = listed([case_name(run, case) for case in only], _MOST_NAMES)
@@ -274,7 +273,7 @@ def _details(cases: Sequence[CaseVerdict], prefix: str) -> Iterator[tuple[int, S
         if case.moved:
             content.append(CodeBlock(_moved_lines(case.moved)))
         if content and number < _MOST_CASES:
-            mark = MARKS[case.verdict][0].symbol
+            mark = MARKS[case.verdict][0]
             title = f"{mark} {case.verdict} {case.name}: {case.sentence}"
             yield id(case), Section(title, tuple(content), f"{prefix}-{number}", folded=True)
             number += 1

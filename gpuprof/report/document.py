@@ -13,10 +13,9 @@ from typing import Literal
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.status import Mark
 
 #: Before what to know before believing the rest.
-CAUTION = Mark("!", "!")
+CAUTION = "!"
 Tone = Literal["", "good", "bad", "warning", "muted", "strong"]
 
 
@@ -25,7 +24,7 @@ class Sentence:
     """A paragraph of one or more sentences; with a sign before it, it is a point of a list."""
 
     text: str
-    mark: Mark | None = None
+    mark: str = ""
     tone: Tone = ""
 
 
@@ -65,7 +64,7 @@ class Cell:
     code: bool = False
     term: str = ""
     share: float | None = None
-    mark: Mark | None = None
+    mark: str = ""
     drawing: Markup | str = ""
 
 

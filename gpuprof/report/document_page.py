@@ -67,10 +67,10 @@ class ReportPieces:
                 if item.folded:
                     return f"<details><summary>{text_of(item.title)}</summary>{inner}</details>"
                 return f"<h{level}>{text_of(item.title)}</h{level}>{inner}" if item.title else inner
-            case Sentence(mark=None):
+            case Sentence(mark=""):
                 return f"<p{class_of(TONES[item.tone])}>{text_of(item.text)}</p>"
             case Sentence(mark=mark):
-                sign = text_of(mark.symbol if mark else "")
+                sign = text_of(mark)
                 return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{text_of(item.text)}</li>"
             case Table():
                 return self.table(item, f"{kind} tinted" if item.tinted else kind)
@@ -118,8 +118,8 @@ class ReportPieces:
 
     def _content(self, cell: Cell) -> str:
         if cell.mark or cell.drawing:
-            sign = f"{text_of(cell.mark.symbol)} " if cell.mark else ""
-            text = self._content(replace(cell, mark=None, drawing=""))
+            sign = f"{text_of(cell.mark)} " if cell.mark else ""
+            text = self._content(replace(cell, mark="", drawing=""))
             return f"{sign}{text}{cell.drawing}"
         if cell.text is None:
             reason = self.glossary.reason(cell.reason)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-from gpuprof.analysis.status import Mark
 from gpuprof.comparison.fleet import CARD_LABEL, FleetKind, FleetRuns
 from gpuprof.comparison.outliers import Outlier, far
 from gpuprof.report.document import (
@@ -30,7 +29,7 @@ _MOST_NAMED = 6
 _FEW_CARDS = 16
 #: Outliers and failures that are named before the rest is folded away.
 _MOST_CARDS = 30
-_FAILED, _ONCE = Mark("✗", "x"), Mark("?", "?")
+_FAILED, _ONCE = "✗", "?"
 _OUTLIERS = (
     Column("", right=False),
     Column("card", right=False),

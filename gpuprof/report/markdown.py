@@ -61,7 +61,7 @@ def _part(item: Content, heading: str) -> Iterator[str]:
 
 
 def _is_point(item: Content) -> bool:
-    return isinstance(item, AnswerTile) or (isinstance(item, Sentence) and item.mark is not None)
+    return isinstance(item, AnswerTile) or (isinstance(item, Sentence) and bool(item.mark))
 
 
 def _point(item: Content) -> str:
@@ -70,7 +70,7 @@ def _point(item: Content) -> str:
             said = f"{item.said}. Next: {item.action}" if item.action else item.said
             return f"- **{_text(item.lead)}** {_text(item.size)}: {_code(item.kernel)}, {_text(said)}"
         case Sentence():
-            return f"- {item.mark.symbol} {_text(item.text)}" if item.mark else f"- {_text(item.text)}"
+            return f"- {item.mark} {_text(item.text)}" if item.mark else f"- {_text(item.text)}"
     return ""
 
 
@@ -94,7 +94,7 @@ def _cell(cell: Cell, *, is_strong: bool) -> str:
         return _NOT_MEASURED
     text = _code(cell.text) if cell.code else _text(cell.text)
     text = f"**{text}**" if text and (is_strong or cell.tone == "strong") else text
-    return f"{cell.mark.symbol} {text}".rstrip() if cell.mark else text
+    return f"{cell.mark} {text}".rstrip() if cell.mark else text
 
 
 def _text(words: str) -> str:

@@ -18,7 +18,7 @@ from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
-from gpuprof.analysis.status import Banner, Level, Mark, exceeded_limit, status_of
+from gpuprof.analysis.status import Banner, Level, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import (
     Filled,
@@ -61,10 +61,10 @@ _LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
 #: Signs of cautions by how grave they are.
-_LEVELS: dict[Level, tuple[Mark, Tone]] = {
-    "bad": (Mark("✗", "x"), "bad"),
+_LEVELS: dict[Level, tuple[str, Tone]] = {
+    "bad": ("✗", "bad"),
     "warning": (CAUTION, "warning"),
-    "note": (Mark("i", "i"), "muted"),
+    "note": ("i", "muted"),
 }
 _PENDING = Cell("…")
 Held = Sequence[tuple[Group, SizeLadder]]
@@ -334,10 +334,10 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
 
 def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sentence]:
     """Why cases have no figures, and what stands beside those of others: each once, with all of whom."""
-    told: dict[tuple[str, Mark, Tone], dict[str, dict[str, None]]] = {}
+    told: dict[tuple[str, str, Tone], dict[str, dict[str, None]]] = {}
     for case in cases:
         status = status_of(run, case)
-        texts: list[tuple[str, Mark, Tone]] = [(f": {text}", CAUTION, "warning") for text in case.remarks]
+        texts: list[tuple[str, str, Tone]] = [(f": {text}", CAUTION, "warning") for text in case.remarks]
         if not status.usable:
             why = case.reason or "no reason was recorded"
             texts.append((f" {status.word}: {why}", status.mark, status.tone))

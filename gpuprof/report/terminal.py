@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.text import Text
 
 from gpuprof.analysis.numbers import bound
-from gpuprof.analysis.status import Mark
 from gpuprof.report.document import (
     AnswerTile,
     Cell,
@@ -40,7 +39,8 @@ _FEWEST_WORDS = 24
 _ASCII = str.maketrans(
     {
         **{"µ": "u", "±": "+/-", "×": "x", "÷": "/", "→": "->", "≈": "~", "·": "|", "–": "-", "−": "-"},
-        **{"…": "...", "’": "'", "≥": ">=", "≤": "<=", "★": "*", "◇": "o", "▲": "^", "▼": "v"},
+        **{"…": "...", "’": "'", "≥": ">=", "≤": "<=", "★": "*", "▲": "^", "▼": "v"},
+        **{"✓": "+", "≠": "!", "✗": "x", "◷": "t", "○": "o", "◇": "c"},
     }
 )
 _STYLES: dict[Tone, str] = {
@@ -92,7 +92,7 @@ def _print_item(writer: "_TerminalWriter", item: Content) -> None:
                 writer.title(item.title)
             _print_content(writer, item.content)
         case Sentence():
-            writer.paragraph(writer.sign(item.mark), item.text, item.tone)
+            writer.paragraph(item.mark, item.text, item.tone)
         case Legend():
             writer.legend()
         case CodeBlock():
@@ -180,8 +180,7 @@ def _print_table(writer: "_TerminalWriter", layout: _TableLayout, table: Table) 
             writer.gap()
         _print_row(writer, layout, row)
         for sentence in row.details:
-            sign = writer.sign(sentence.mark) if sentence.mark else "   "
-            writer.paragraph(sign, sentence.text, sentence.tone or "muted")
+            writer.paragraph(sentence.mark or "   ", sentence.text, sentence.tone or "muted")
 
 
 def _print_row(writer: "_TerminalWriter", layout: _TableLayout, row: Row) -> None:
@@ -245,11 +244,7 @@ class _TerminalWriter:
     def written(self, cell: Cell) -> str:
         """What stands in a cell."""
         text = self.cell("–" if cell.text is None else cell.text)
-        return f"{self.sign(cell.mark)} {text}" if cell.mark and text else text or self.sign(cell.mark)
-
-    def sign(self, mark: Mark | None) -> str:
-        """A mark as the stream can hold it; empty for none."""
-        return "" if mark is None else mark.ascii if self.ascii else mark.symbol
+        return f"{self.text(cell.mark)} {text}" if cell.mark and text else text or self.text(cell.mark)
 
     def wrap(self, text: str, width: int) -> list[str]:
         """Lines of a text that is safe, no figure parted from its unit; blanks within a line stay."""
@@ -271,6 +266,7 @@ class _TerminalWriter:
 
     def paragraph(self, sign: str, text: str, tone: Tone) -> None:
         """A paragraph hanging behind its sign, which alone is coloured."""
+        sign = self.text(sign)
         indent = " " * (cell_len(sign) + 1) if sign else ""
         first, *others = self.wrap(self.text(text), self.width - len(indent))
         style = _STYLES[tone]

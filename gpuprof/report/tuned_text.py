@@ -9,7 +9,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.models import model_interval
-from gpuprof.analysis.status import Mark, status_of
+from gpuprof.analysis.status import status_of
 from gpuprof.comparison.tuned import (
     BLOCK,
     TunedRow,
@@ -36,7 +36,7 @@ from gpuprof.results import Run
 
 #: Points that are shown before the rest is folded away.
 _MOST_SHOWN = 10
-_TIED, _DEFAULT = Mark("★", "*"), Mark("◇", "o")
+_TIED, _DEFAULT = "★", "◇"
 _NOT_TIMED = {
     "model": "Not timed; ranked by modelled times: any that is too near to tell may be the fastest.",
     "bound": "Not timed; ranked by lower bounds: the point with the lower bound may still be the slower.",
@@ -64,11 +64,11 @@ def sweep_content(run: Run, group: Group, *, briefly: bool) -> Iterator[Content]
 def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
     ties, what = tie_sentence(size), f"{kernel} {size.title}".strip()
     answer = f"{what}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"
-    yield Sentence(answer, mark=_TIED if size.rows else Mark("–", "-"), tone="strong")
+    yield Sentence(answer, mark=_TIED if size.rows else "–", tone="strong")
     if size.tuned:
-        yield Sentence(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
+        yield Sentence(f"{space_sentence(size)}.", mark="–", tone="muted")
     if because := _because(run, size):
-        yield Sentence(because, mark=Mark("–", "-"), tone="muted")
+        yield Sentence(because, mark="–", tone="muted")
     caption = f"Points{f' of {kernel}' if kernel else ''} at {size.title}"
     best = size.rows[0].value_us or 1.0 if size.rows else 1.0
     columns = (
@@ -131,8 +131,8 @@ def _place(size: TunedSize, row: TunedRow | None, best: float) -> Cell:
     return Cell(numbers.time_us(value, digits), mark=_mark(row), share=best / value)
 
 
-def _mark(row: TunedRow) -> Mark | None:
-    return _TIED if row.is_tied else _DEFAULT if row.is_default else None
+def _mark(row: TunedRow) -> str:
+    return _TIED if row.is_tied else _DEFAULT if row.is_default else ""
 
 
 def _because(run: Run, size: TunedSize) -> str:
