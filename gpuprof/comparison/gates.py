@@ -38,12 +38,8 @@ TIMED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GateCondition:
-    """A condition that no case may meet, and its text as the user wrote it."""
-
-    text: str
-    condition: Condition
+#: A gate as the user wrote it, and the condition that no case may meet.
+GateCondition = tuple[str, Condition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +126,7 @@ def read_gates(texts: Iterable[str], *, with_base: bool) -> tuple[GateCondition,
     Raises:
         InputError: One cannot be read, or needs a base.
     """
-    return tuple(GateCondition(text, parse_gate(text, with_base=with_base)) for text in texts)
+    return tuple((text, parse_gate(text, with_base=with_base)) for text in texts)
 
 
 def hold_run(gates: Sequence[GateCondition], run: Run) -> tuple[GateResult, ...]:
@@ -151,10 +147,10 @@ def _results(gates: Sequence[GateCondition], candidates: Sequence[_Candidate]) -
     """Only a gate that names missing cases looks at them."""
     judged = [one for one in candidates if not is_reference(one.subject.run, one.subject.case)]
     found = []
-    for gate in gates:
-        looked_at = [one for one in judged if one.new or "missing" in words_in(gate.condition)]
-        held = (Held(one.name, *_answer(gate.condition, one)) for one in looked_at)
-        found.append(GateResult(gate.text, tuple(held)))
+    for text, condition in gates:
+        looked_at = [one for one in judged if one.new or "missing" in words_in(condition)]
+        held = (Held(one.name, *_answer(condition, one)) for one in looked_at)
+        found.append(GateResult(text, tuple(held)))
     return tuple(found)
 
 

@@ -112,8 +112,8 @@ class Times:
 class Judgement:
     """How a time changed, as a share of the base: 0.02 is 2 % more time, -0.02 is 2 % less.
 
-    `detectable` is the smallest slowdown that would have been found nine times of ten; of modelled times, of
-    no rounds, the smallest that is called one. `needed` are the rounds a side that would tell where the
+    `detectable` is the smallest slowdown that would have been found nine times of ten; of modelled times
+    the smallest that is called one. `needed` are the rounds a side that would tell where the
     change is uncertain, otherwise 0.
     """
 
@@ -122,7 +122,6 @@ class Judgement:
     low: float
     high: float
     detectable: float
-    rounds: tuple[int, int]
     needed: int = 0
 
 
@@ -164,15 +163,14 @@ def judge(base: Times, new: Times) -> Judgement:
     low, high = estimate - reach, estimate + reach
     detectable = max(reach, math.log1p(kind.least)) + _Z_POWER * error
     verdict = _verdict(estimate, low, high, kind)
-    rounds = len(base.medians_us), len(new.medians_us)
+    rounds = min(len(base.medians_us), len(new.medians_us))
     return Judgement(
         verdict,
         math.expm1(estimate),
         math.expm1(low),
         math.expm1(high),
         math.expm1(detectable),
-        rounds,
-        _needed(min(rounds), reach - offset, kind) if verdict == "uncertain" else 0,
+        _needed(rounds, reach - offset, kind) if verdict == "uncertain" else 0,
     )
 
 
@@ -187,9 +185,7 @@ def judge_modelled(base: Model, new: Model) -> Judgement:
     verdict: Verdict = "same" if alike else "regressed" if change > 0 else "improved"
     ends = math.expm1(change - error), math.expm1(change + error)
     detectable = math.expm1(difference_error(base, new))
-    return Judgement(
-        verdict if abs(change) >= error else "uncertain", math.expm1(change), *ends, detectable, (0, 0)
-    )
+    return Judgement(verdict if abs(change) >= error else "uncertain", math.expm1(change), *ends, detectable)
 
 
 def interval(times: Times) -> tuple[float, float]:

@@ -243,4 +243,4 @@ def test_a_gate_on_the_time_of_what_nobody_timed_holds_the_modelled_one(text, us
 def test_the_binding_part_has_several_names():
     for word in ("SHARED", "l1", "shared/L1", "Shared memory"):
         (gate,) = read_gates([f"bound == '{word}'"], with_base=False)
-        assert gate.condition.texts == ("shared/l1",)
+        assert gate[1].texts == ("shared/l1",)

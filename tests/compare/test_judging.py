@@ -32,7 +32,7 @@ def times(median_us, factor=1.0, rounds=16):
 )
 def test_verdict_on_a_quiet_kernel(factor, verdict):
     found = judge(times(500), times(500, factor))
-    assert (found.verdict, found.rounds) == (verdict, (16, 16))
+    assert found.verdict == verdict
     assert found.change == pytest.approx(factor - 1, abs=1e-6)
     assert found.low <= found.change <= found.high
 
@@ -59,7 +59,7 @@ def test_one_round_each_tells_what_runs_do_not_differ_by(median_us, slowdown):
     assert judge(base, Times([median_us * (1 + slowdown)])).verdict == "regressed"
     assert judge(base, Times([median_us / (1 + slowdown)])).verdict == "improved"
     found = judge(base, Times([1.002 * median_us]))
-    assert (found.verdict, found.rounds) == ("same", (1, 1))
+    assert found.verdict == "same"
     assert found.detectable < 1.6 * slowdown
 
 
