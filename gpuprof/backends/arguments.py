@@ -260,14 +260,14 @@ def _struct(
     placed: list[tuple[int, ArrayArgument | ValueArgument]] = []
     end, widest = 0, 1
     for item, dtype in zip(members.items, members.dtypes, strict=True):
-        if isinstance(item, str) and item in problem.scalars:
-            dtype = problem.scalar_type(item)
+        is_scalar = isinstance(item, str) and item in problem.scalars
+        dtype = dtype or (problem.scalar_type(str(item)) if is_scalar else "i32")
         number = problem.dimensions.get(item, item) if isinstance(item, str) else item
         member: Argument | None
         if isinstance(number, int):
             member, wanted = _size(str(number), number, _value_of(dtype), _UNKNOWN)
-        elif isinstance(item, str) and item in problem.scalars:
-            member, wanted = _number(item, problem, _value_of(dtype), _UNKNOWN)
+        elif is_scalar:
+            member, wanted = _number(str(item), problem, _value_of(dtype), _UNKNOWN)
         else:
             spec = workspace.get(str(item)) or problem.array(str(item))
             part = item if isinstance(item, ArrayPart) else None

@@ -19,8 +19,8 @@ from gpuprof.text import listed
 _PART = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?:\s+as\s+(?P<dtype>\w+))?(?:\s*\+\s*(?P<offset>\S.*))?", re.ASCII
 )
-#: An integer of a struct, with its type.
-_TYPED = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<dtype>[iu](?:8|16|32|64))")
+#: A number of a struct, with its type.
+_TYPED = re.compile(rf"(?P<value>.*\S)\s+as\s+(?P<dtype>{'|'.join(ELEMENT_TYPES)})")
 #: A constant without a value.
 _SET_BY_HOST = re.compile(r"\b__constant__\s+[^;={}()]*?(?P<name>\w+)\s*(?:\[[^;={}()]*\]\s*)?;")
 _FRACTION = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[+-]?\d+)?|[+-]?inf", re.IGNORECASE)
@@ -154,9 +154,9 @@ def _struct(text: str) -> list[str] | None:
 
 
 def _typed(member: str, arrays: Collection[str]) -> tuple[str, str]:
-    """A member of a struct and, of an integer, the type that it is passed as."""
+    """A member of a struct and, where it says one, the type that a number is passed as."""
     match = None if array_part(member, arrays) else _TYPED.fullmatch(member)
-    return (match["value"], match["dtype"]) if match else (member, "i32")
+    return (match["value"], match["dtype"]) if match else (member, "")
 
 
 def numbers_in(arguments: Iterable[str], arrays: Collection[str]) -> list[str]:

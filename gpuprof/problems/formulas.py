@@ -79,6 +79,11 @@ def _small_power(base: int, exponent: int) -> int:
     return power
 
 
+def _real_power(base: int | float, exponent: int | float) -> int | float:
+    whole = isinstance(base, int) and isinstance(exponent, int) and exponent >= 0
+    return _small_power(base, exponent) if whole else math.pow(base, exponent)
+
+
 @dataclass(frozen=True)
 class _Grammar:
     """What a formula may hold besides numbers and names; of arrays also indices, tuples and keywords.
@@ -123,7 +128,7 @@ _INTEGERS = _Grammar(
     takes="of whole numbers: + - * // % **, comparisons, and, or, not, cdiv(a, b), min and max",
 )
 _REALS = _Grammar(
-    binary={**_INTEGERS.binary, ast.Div: operator.truediv},
+    binary={**_INTEGERS.binary, ast.Div: operator.truediv, ast.Pow: _real_power},
     unary=_INTEGERS.unary,
     compare=_COMPARE,
     functions={

@@ -259,6 +259,8 @@ def test_who_comes_first_does_not_matter(name, tmp_path):
             "no addresses of equal parts of x",
         ),
         ("structs", ("", ""), "ok", ""),
+        ("structs", ("fx, fy, one}", "fx as f32, fy, one as f32}"), "ok", ""),
+        ("structs", ("fx, fy, one}", "fx as f64, fy, one}"), "failed", "fy, one} is a struct of 16 bytes"),
         ("structs", ("fy, one}", "one, fy}"), "incorrect", "960 elements"),
         ("structs", ("w as u64, w, h}", "w as u64}"), "failed", "w as u64} is a struct of 16 bytes"),
         ("structs", ('"{fx, fy, one}", "h"', '"h", "{fx, fy, one}"'), "failed", "of 12 bytes, and h is"),

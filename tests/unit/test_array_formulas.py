@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuprof.problems.formulas import ARRAY_FUNCTIONS, ExpressionError, evaluate, evaluate_arrays, variables
+from gpuprof.problems.formulas import (
+    ARRAY_FUNCTIONS,
+    ExpressionError,
+    evaluate,
+    evaluate_arrays,
+    evaluate_real,
+    variables,
+)
 
 RNG = np.random.default_rng(1)
 #: Arrays as problems hand them over: of the run's type, of integers, one vector, and plain numbers.
@@ -432,3 +439,18 @@ def test_any_text_gives_an_integer_or_an_expression_error(text):
 def test_variables_are_the_names_read_without_the_functions():
     assert variables("cdiv(N, block_x) if M > 3 else min(K, N)") == {"N", "block_x", "M", "K"}
     assert variables("1 + 2") == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("2 ** -23", 2**-23), ("2.0 ** 3", 8), ("K ** 0.5", 7**0.5), ("K ** 2", 49), ("0.5 ** K", 2**-7)),
+        *((text, None) for text in ("(-2.0) ** 0.5", "0.0 ** -1", "10.0 ** 400", "9 ** 9 ** 9 ** 9")),
+    ],
+)
+def test_powers_of_any_numbers(text, value):
+    if value is None:
+        with pytest.raises(ExpressionError):
+            evaluate_real(text, {"K": 7})
+    else:
+        assert evaluate_real(text, {"K": 7}) == value
