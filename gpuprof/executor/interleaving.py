@@ -65,11 +65,13 @@ class Order:
 
     def again(self) -> "Order":
         """Return the same, to see who meets whom in it."""
-        return Order(self.number, self.times, self.left, OpenMeetings(keeps=True))
+        return Order(self.number, self.times, self.left + self.taken, OpenMeetings(keeps=True))
 
     def divided(self, blocks: int, batches: int, warps: int) -> tuple[int, int]:
         """Return in how many batches blocks run that ran in some, and in how many parts the warps of each."""
         most, pieces, parts = max(2.0, self.times) * batches, min(blocks, _MOST_BATCHES), warps
+        if self.number == 0 and blocks > batches:  # whole blocks, one after the other
+            most, parts = max(2.0, _ORDERS // 4 * self.times) * batches, 1
         while pieces * parts > most and (pieces > batches or parts > 2):
             if pieces // 2 >= batches and (pieces >= parts or parts <= 2):
                 pieces //= 2

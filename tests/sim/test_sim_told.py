@@ -9,6 +9,8 @@ import pytest
 from cuda_sources import either, kernel_file, kernel_table, write_kernel_file
 from problem_support import measured_file
 
+from gpuprof.executor import Order
+
 HEADER = """/*gpuprof
 operation = "flipped"
 dimensions = ["n"]
@@ -286,3 +288,12 @@ def test_results_without_order_are_judged_by_the_whole_grid(tmp_path):
     found = measured_file(write_kernel_file(tmp_path, "compaction"), blocks=4)
     assert found.outcome == "ok", found.reason
     assert found.verification.checked_elements > 1000
+
+
+def test_in_one_order_blocks_come_one_after_the_other_and_what_it_shows_is_shown_again():
+    order = Order(0, times=1.0, left=3196)
+    blocks, warps_parts = order.divided(20, 1, 160)
+    assert blocks > 1
+    assert warps_parts == 1
+    order.left, order.taken = 1467, 1590
+    assert order.again().left == 3057
