@@ -80,8 +80,9 @@ def _small_power(base: int, exponent: int) -> int:
 
 
 def _real_power(base: int | float, exponent: int | float) -> int | float:
-    whole = isinstance(base, int) and isinstance(exponent, int) and exponent >= 0
-    return _small_power(base, exponent) if whole else math.pow(base, exponent)
+    if isinstance(base, int) and isinstance(exponent, int) and exponent >= 0:
+        return _small_power(base, exponent)
+    return math.pow(base, exponent)
 
 
 @dataclass(frozen=True)

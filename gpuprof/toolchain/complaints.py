@@ -133,7 +133,7 @@ def no_such_kernel(
         return CompileError(
             f"{file_name} has a kernel {near.entry} in line {near.line}, and {undefined} has no value.",
             log=log,
-            fix=f"Write the value in entry, or, if it is an integer, {undefined} = … under [parameters].",
+            fix=f"Write it in entry, or an integer as {undefined} = … under [parameters] or [constants].",
         )
     if near.name == wanted and undefined == wanted.rpartition("::")[2]:
         left_out = "the preprocessor leaves it out: a condition around it does not hold"

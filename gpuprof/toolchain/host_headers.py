@@ -213,8 +213,9 @@ def _declares(name: str, code: str) -> bool:
 def _of_cub(words: Iterable[str]) -> Iterable[str]:
     """What of CUB device code uses: the whole of it is not for NVRTC."""
     for word in words:
-        if match := re.fullmatch(r"(Block|Warp)([A-Z]\w*?)(?:Algorithm)?", word):
-            snake = re.sub(r"(?<!^)(?=[A-Z])", "_", word.removesuffix("Algorithm")).lower()
+        named = re.sub(r"\A(Load|Store)Direct\w+", r"Block\1", word)
+        if match := re.fullmatch(r"(Block|Warp|Thread)([A-Z]\w*?)(?:Algorithm)?", named):
+            snake = re.sub(r"(?<!^)(?=[A-Z])", "_", match[1] + match[2]).lower()
             header = f"cub/{match[1].lower()}/{snake}.cuh"
             yield f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n"
 

@@ -131,7 +131,7 @@ def test_a_template_without_values_is_asked_for_them():
     log = '__nv_name_map(1): error: identifier "B" is undefined\n  name expression: "k<B, T>"'
     error = explain(program(source), "k.cu", ["k<B, T>"], STATUS, log)
     assert error.what == "k.cu has a kernel k<B, T> in line 1, and B has no value."
-    assert error.fix == "Write the value in entry, or, if it is an integer, B = … under [parameters]."
+    assert error.fix == "Write it in entry, or an integer as B = … under [parameters] or [constants]."
     assert no_such_kernel(program(source), "k.cu", "mine", "the log").fix == (
         'Set entry in the header, for example entry = "k<B, T>", where B and T stand for a type such as real,'
         " a number, or an integer of [parameters]."

@@ -115,7 +115,8 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
         (
             "#include <cub/cub.cuh>\n"
             "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
-            " *x = cub::BlockReduce<int, 32>(s).Sum(*x); }",
+            " int v[1] = {cub::BlockReduce<int, 32>(s).Sum(*x)};"
+            " cub::StoreDirectStriped<32>(threadIdx.x, x, v); }",
             "_Z1kPi",
         ),
         (

@@ -187,7 +187,8 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
     lines = result.printed.splitlines()
     shown = " | ".join(line[:_LONGEST_LINE] for line in lines[:_SHOWN_LINES])
     more = " | …" if len(lines) > _SHOWN_LINES else ""
-    return (f"It prints, by {result.print_calls:,} calls of printf: {shown}{more}",)
+    calls = "one call" if result.print_calls == 1 else f"{result.print_calls:,} calls"
+    return (f"It prints, by {calls} of printf: {shown}{more}",)
 
 
 def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
