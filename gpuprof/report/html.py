@@ -19,7 +19,8 @@ from gpuprof import page_data
 from gpuprof.analysis import numbers
 from gpuprof.analysis.glossary import Glossary
 from gpuprof.report.document_page import ReportPieces, assets, linked, templates
-from gpuprof.report.kernel_section import note
+from gpuprof.report.kernel_section import note, picture_of
+from gpuprof.report.ladder_table import explanation, told_of
 from gpuprof.report.page import build_page
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
@@ -112,7 +113,9 @@ def _environment() -> Environment:
     """The templates with all that they call; kept, because compiling them takes longer than filling them."""
     environment = templates()
     environment.filters.update(linked=linked, time_us=numbers.time_us, percent=numbers.percent)
-    environment.globals.update(bound=numbers.bound, note=note)
+    environment.globals.update(
+        bound=numbers.bound, note=note, picture_of=picture_of, told_of=told_of, explanation=explanation
+    )
     return environment
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -34,7 +33,6 @@ from gpuprof.report.document import (
     Sentence,
     Table,
 )
-from gpuprof.report.ladder_table import explanation, told_of
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
 from gpuprof.report.svg.intervals import rounds_picture, samples_text
 from gpuprof.results import KernelRecord, Measurement, Run
@@ -88,16 +86,6 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-class SizeColumn(NamedTuple):
-    """A kernel at one size: the case that stands for it."""
-
-    label: str
-    case: Measurement
-    told: tuple[str, ...]
-    explanation: tuple[str, ...]
-    bounds: BoundPicture | None
-
-
 @dataclass(frozen=True, slots=True)
 class KernelSection:
     """Everything shown of one kernel.
@@ -109,7 +97,7 @@ class KernelSection:
     anchor: str
     record: KernelRecord
     is_reference: bool
-    sizes: tuple[SizeColumn, ...]
+    sizes: tuple[tuple[SizeLadder, Rung], ...]
     claims: tuple[str, ...]
     brief: str
     figures: tuple[Content, ...]
@@ -164,16 +152,7 @@ def _section(run: Run, found: list[tuple[SizeLadder, Rung]], anchors: dict[str, 
         anchor=anchors[record.id],
         record=record,
         is_reference=rungs[0].is_reference,
-        sizes=tuple(
-            SizeColumn(
-                ladder.size.heading,
-                rung.case,
-                tuple(told_of(rung)),
-                () if rung.limits else explanation(run, rung),
-                picture_of(rung),
-            )
-            for ladder, rung in found
-        ),
+        sizes=tuple(found),
         claims=() if claimed else tuple(f"{claim.label}: {claim.says}" for claim in rungs[0].claims),
         brief=_brief(run, found),
         figures=tuple(kernel_figures(run, found, record, before, anchors[record.id] if code else "")),
