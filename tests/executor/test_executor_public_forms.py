@@ -1,65 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What public code needs beside textures: tiles of several warps, jumps by tables, video instructions."""
+"""Video instructions, as public code uses them: operations on parts of words, picked and put back."""
 
 import numpy as np
 import pytest
-from executor_harness import compile_cuda, run_instruction
-
-from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
-from gpuprof.toolchain.cuda_headers import find_cuda_headers
+from executor_harness import run_instruction
 
 pytestmark = pytest.mark.deep
-
-TILE = """#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-namespace cg = cooperative_groups;
-extern "C" __global__ void k(int *out)
-{
-    __shared__ cg::block_tile_memory<256> scratch;
-    __shared__ int mine[256];
-    extern __shared__ int more[];
-    auto block = cg::this_thread_block(scratch);
-    auto tile = cg::tiled_partition<SIZE>(block);
-    mine[threadIdx.x] = threadIdx.x;
-    more[threadIdx.x] = 0;
-    BETWEEN
-    const int other = mine[threadIdx.x ^ (SIZE / 2)];
-    out[threadIdx.x] = cg::reduce(tile, (int)threadIdx.x, cg::plus<int>()) + 100000 * other;
-}
-"""
-
-
-def tile_program(size: int, between: str, *, follow_undefined: bool = False):
-    headers = find_cuda_headers(13)
-    if headers.missing:
-        pytest.skip("cooperative_groups.h is not installed")
-    source = TILE.replace("SIZE", str(size)).replace("BETWEEN", between)
-    ptx = compile_cuda(source, tuple(headers.options))
-    assert "%reserved_smem_offset_1" in ptx
-    return load_program(ptx, "k", observer=Definedness() if follow_undefined else None)
-
-
-@pytest.mark.parametrize("follow_undefined", [False, True])
-@pytest.mark.parametrize("size", [64, 128])
-def test_warps_of_a_tile_meet_and_add(size, follow_undefined):
-    program = tile_program(size, "tile.sync();", follow_undefined=follow_undefined)
-    assert not program.unmodelled
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(256, np.int32), "out")
-    launch(program, (3, 1, 1), (256, 1, 1), [out], memory, dynamic_shared_bytes=1024)
-    thread = np.arange(256)
-    sums = thread.reshape(-1, size).sum(axis=1).repeat(size)
-    assert np.array_equal(out.array(), sums + 100000 * (thread ^ size // 2))
-
-
-def test_warps_of_a_tile_that_do_not_meet_race():
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(256, np.int32), "out")
-    with pytest.raises(KernelFault) as caught:
-        launch(tile_program(64, ""), (1, 1, 1), (256, 1, 1), [out], memory, dynamic_shared_bytes=1024)
-    assert caught.value.kind is FaultKind.SHARED_RACE
-    assert caught.value.source_line == 14
 
 
 def video(name: str, a: list[int], b: list[int], c: list[int]) -> list[int]:

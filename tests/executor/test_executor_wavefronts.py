@@ -24,12 +24,6 @@ from gpuprof.executor.memory.landing import Pieces, cached_copy_cost, landing_co
 PATTERNS = json.loads((Path(__file__).parent / "hardware" / "shared_wavefronts.json").read_text())["patterns"]
 
 
-def distinct_words_of_the_busiest_bank(address, active, size):
-    """32 banks, successive 32-bit words in successive ones (CUDA Programming Guide); lanes served at once."""
-    words = {int(a) // 4 + i for a in address[active] for i in range(max(1, size // 4))}
-    return max(sum(word % 32 == bank for word in words) for bank in range(32))
-
-
 @pytest.mark.parametrize("kind", ["ld", "st"])
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_every_shared_pattern_takes_the_hardwares_wavefronts(kind, size):
@@ -40,18 +34,6 @@ def test_every_shared_pattern_takes_the_hardwares_wavefronts(kind, size):
     total, ideal = wavefronts(offsets, active, size, load=kind == "ld")
     np.testing.assert_array_equal(total, [row[4] for row in rows])
     np.testing.assert_array_equal(total - ideal, [row[5] for row in rows])
-
-
-@pytest.mark.parametrize(("size", "groups"), [(8, 2), (16, 4)])
-def test_wide_stores_are_served_in_halves_and_quarters(size, groups):
-    rng = np.random.default_rng(size)
-    offsets = rng.integers(256, size=(200, 32)) // rng.integers(1, 40, size=(200, 1)) * size
-    active = rng.random((200, 32)) < rng.random((200, 1)) * 1.2
-    total, ideal = wavefronts(offsets, active, size, load=False)
-    for row, (address, lanes) in enumerate(zip(offsets, active, strict=True)):
-        parts = list(zip(address.reshape(groups, -1), lanes.reshape(groups, -1), strict=True))
-        assert total[row] == sum(distinct_words_of_the_busiest_bank(*part, size) for part in parts)
-        assert ideal[row] == sum(lane.any() for _, lane in parts)
 
 
 BASE = 0x7F00_0000_0000
