@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cuda_sources import FOLDER, write_kernel_file
 
+import gpuprof
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, queue_copy
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.timer import _MOST_COMMANDS
@@ -140,3 +141,10 @@ def test_kernels_are_timed_whatever_their_modules_bring(gpu_count, tmp_path, loa
     for case in run.cases:
         assert case.timing.cold.median_us > 0
         assert not any("gaps" in remark for remark in case.remarks)
+
+
+def test_flush_that_writes_leaves_lines_that_are_written_back(gpu_count):
+    """Each line that is read takes the place of a dirty one."""
+    how = {"kernels": "float4_loads", "sizes": 1 << 24, "device": 0, "lines": False, "references": ()}
+    read, write = (gpuprof.profile("reduce", flush=flush, **how).cases[0] for flush in ("read", "write"))
+    assert write.figures["median_us"] > 1.05 * read.figures["median_us"]
