@@ -98,8 +98,8 @@ def open_beside(target: Path) -> tuple[int, Path]:
         return descriptor, path
 
 
-def check_writable(path: Path, force: bool) -> None:
-    """Refuse an output path before any work is done; nothing is created.
+def check_writable(path: Path, force: bool, fix: str = "Name another path.") -> None:
+    """Refuse an output path before any work is done, where it cannot be written with a fix; none is created.
 
     Raises:
         InputError: It exists and `force` is False, or it cannot be written.
@@ -125,7 +125,7 @@ def check_writable(path: Path, force: bool) -> None:
         with tempfile.TemporaryFile(dir=nearest):
             return
     except PATH_ERRORS as error:
-        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
+        raise InputError(f"Cannot write {path}: {reason(error)}.", fix=fix) from error
 
 
 def check_distinct(first: Path, second: Path) -> None:

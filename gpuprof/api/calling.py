@@ -115,15 +115,13 @@ def address_tables(call: "Call") -> dict[str, Workspace]:
 
 def call_request(
     sources: Sequence[Path | Source],
-    launch: BareLaunch | None,
+    launch: BareLaunch,
     args: "Mapping[str, Argument]",
     expect: "Mapping[str, Expectation]",
     said: HeaderKeywords,
     folder: Path,
 ) -> Request:
     """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder."""
-    if launch is None:
-        raise InputError("A call has no launch.", fix="Give grid and block.")
     files = _read(sources)
     read = given_call(next(iter(files)).stem, _without_views(args, launch), expect, said, folder)
     ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(args), address_tables(read))
@@ -268,7 +266,7 @@ def _launched(
     known = {*LAUNCH_VARIABLES, *operation.dimensions, *kernel.parameters}
     for params, given in product(select(kernel, wanted, kernel.id).params, blocks):
         values = {**integers, **params}
-        block = _block(given, values)
+        block = extents("block", given, values)
         check_block(kernel, block)
         threads = dict(zip(LAUNCH_VARIABLES, (*block, block[0] * block[1] * block[2]), strict=False))
         grid = _formulas("grid", launch.grid, {**values, **threads}, integers, known)
@@ -284,11 +282,6 @@ def _launched(
         yield Selection(replace(kernel, launch=made), (params,), kernel.id)
 
 
-def first_block(launch: BareLaunch, integers: Mapping[str, int]) -> Extent:
-    """The first of a launch's blocks, where no parameters are left."""
-    return _block(launch.block[0] if isinstance(launch.block, list) else launch.block, integers)
-
-
 def _values(name: str, given: int | Sequence[int]) -> list[int]:
     """The values of a parameter."""
     values = list(given) if isinstance(given, Sequence) else [given]
@@ -297,24 +290,23 @@ def _values(name: str, given: int | Sequence[int]) -> list[int]:
     return [int(value) for value in values]
 
 
-def _block(given: LaunchValue, values: Mapping[str, int]) -> Extent:
-    """The threads of a block in x, y and z."""
-    texts = _formulas("block", given, values, values, set())
+def extents(what: str, given: LaunchValue, values: Mapping[str, Any]) -> Extent:
+    """Threads of a block or blocks of a grid in x, y and z; of a function, as it says of the `values`."""
+    texts = _formulas(what, given, values, values, set())
     try:
-        extents = [evaluate(text, {}) for text in texts]
+        x, y, z = (*(evaluate(text, {}) for text in texts), 1, 1)[:3]
     except ExpressionError as error:
-        raise InputError(f"The block has no value: {error}.") from error
-    x, y, z = (*extents, 1, 1)[:3]
+        raise InputError(f"The {what} has no value: {error}.") from error
     if min(x, y, z) < 1:
-        raise InputError(f"The block would be {x}x{y}x{z}.", fix="Each extent is at least 1.")
+        raise InputError(f"The {what} would be {x}x{y}x{z}.", fix="Each extent is at least 1.")
     return x, y, z
 
 
 def _formulas(
     what: str,
     given: Any,
-    values: Mapping[str, int],
-    constants: Mapping[str, int],
+    values: Mapping[str, Any],
+    constants: Mapping[str, Any],
     known: set[str],
 ) -> tuple[str, ...]:
     """What is said of one part of a launch, as formulas.
@@ -323,10 +315,10 @@ def _formulas(
     """
     if callable(given):
         given = asked(what, given, dict(values))
-    extents = given if isinstance(given, tuple) else (given,)
+    extents = given if isinstance(given, (tuple, list)) else (given,)
     if not 1 <= len(extents) <= 3:
         raise InputError(f"{what} {given!r} has {len(extents)} extents.", fix="Give one to three.")
-    texts, written = [], {name: f"({value})" for name, value in constants.items()}
+    texts = []
     for extent in extents:
         if isinstance(extent, bool) or not isinstance(extent, (str, Integral)):
             raise InputError(
@@ -340,5 +332,7 @@ def _formulas(
                 raise ExpressionError(f"unknown name {unknown[0]!r}; known are {names}")
         except ExpressionError as error:
             raise InputError(f"{what} {text!r} cannot be used: {error}.") from error
-        texts.append(_NAME.sub(lambda name: written.get(name[0], name[0]), text))
+        texts.append(
+            _NAME.sub(lambda name: f"({constants[name[0]]})" if name[0] in constants else name[0], text)
+        )
     return tuple(texts)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import BareLaunch, first_block, given_call, launched, with_constants
+from gpuprof.api.calling import BareLaunch, extents, given_call, launched, with_constants
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -46,7 +46,7 @@ def _called(what: Any) -> Any:
 
 def function_request(
     functions: Sequence[Any],
-    launch: BareLaunch | None,
+    launch: BareLaunch,
     args: "Mapping[str, Argument]",
     expect: "Mapping[str, Expectation]",
     said: HeaderKeywords,
@@ -54,8 +54,6 @@ def function_request(
     how: RunOptions,
 ) -> Request:
     """What to measure of such functions, which are called with given arguments."""
-    if launch is None:
-        raise InputError("A call has no launch.", fix="Give grid and block.")
     functions = [_called(function) for function in functions]
     for function in functions:
         if sorted(_names_of(function, args)) != sorted(args):
@@ -119,15 +117,15 @@ def _kernel(
         values[name] = placeholder(arrays[name].dtype, shape)
         nbytes = ELEMENT_TYPES[arrays[name].dtype].nbytes
         arguments += _parts(name, shape, nbytes) if _is_numba(function) else [name]
-    if _is_numba(function):
-        made = compile_with("Numba", partial(numba_code, function, values, arch), timeout_s)
-        by = f"Numba {version_of('numba-cuda', 'numba')}"
-    else:
-        constant = _parameters(function)
-        arguments = [name for name in arguments if "Constexpr" not in str(constant[name].annotation)]
-        block = first_block(launch, read.integers)
-        made = compile_with("CuTe DSL", partial(cute_code, function, values, block, arch), timeout_s)
-        by = f"CuTe DSL {version_of('nvidia-cutlass-dsl')}"
+    who, packages, code = "Numba", ["numba-cuda", "numba"], partial(numba_code, function, values, arch)
+    if not _is_numba(function):
+        known = _parameters(function)
+        arguments = [name for name in arguments if "Constexpr" not in str(known[name].annotation)]
+        first = launch.block[0] if isinstance(launch.block, list) else launch.block
+        block = extents("block", first, read.integers)
+        who, packages = "CuTe DSL", ["nvidia-cutlass-dsl"]
+        code = partial(cute_code, function, values, block, arch)
+    made = compile_with(who, code, timeout_s)
     name, file = _name_of(function), plain.__code__.co_filename
     return Kernel(
         id=name,
@@ -140,7 +138,7 @@ def _kernel(
         arguments=tuple(arguments),
         launch=Launch((1, 1, 1), True, ("1", "1", "1"), str(made.shared_bytes)),
         rung=rung,
-        built=Built(made.ptx, made.cubin, by, made.error),
+        built=Built(made.ptx, made.cubin, f"{who} {version_of(*packages)}", made.error),
     )
 
 

@@ -161,9 +161,11 @@ def profile(
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references, **_said(options, "arguments"))
+        if grid is None:
+            raise InputError("A call has no launch.", fix="Give grid, and block but for functions of Triton.")
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
             given = args or {}, expect or {}, options, Path(folder)
-            if of_triton:
+            if launch is None:
                 request = triton_request(functions, grid, *given, how)
             elif functions:
                 request = function_request(functions, launch, *given, how)

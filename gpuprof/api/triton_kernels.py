@@ -9,10 +9,10 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import LaunchValue, address_tables, given_call, with_constants
+from gpuprof.api.calling import LaunchValue, address_tables, extents, given_call, with_constants
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
-from gpuprof.errors import InputError, asked
+from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
 from gpuprof.machine import usable_cores
@@ -59,7 +59,7 @@ class _Function:
 
 def triton_request(
     functions: Sequence[Any],
-    grid: LaunchValue | None,
+    grid: LaunchValue,
     args: "Mapping[str, Argument]",
     expect: "Mapping[str, Expectation]",
     said: HeaderKeywords,
@@ -67,8 +67,6 @@ def triton_request(
     how: RunOptions,
 ) -> Request:
     """What to measure of functions of Triton that are called with given arguments."""
-    if grid is None:
-        raise InputError("A call has no launch.", fix="Give grid, as in kernel[grid](…).")
     found = [_unwrapped(function) for function in functions]
     constants = {**said.get("constexprs", {})}
     first = found[0]
@@ -86,9 +84,9 @@ def triton_request(
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
     read = with_constants(given_call(first.name, in_order, expect, said, folder))
     options = {name: value for name, value in said.items() if name in _OPTIONS}
-    given = _Given(read, {**arguments, **absent}, constants, options)
+    given = {**arguments, **absent, **constants, **options}
     calls = [
-        (function, rung, *given.of(function, config))
+        (function, rung, *_call_of(function, config, given, read))
         for rung, function in enumerate(found)
         for config in function.configs
     ]
@@ -107,37 +105,28 @@ def triton_request(
     return replace(request, selections=tuple(selections))
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What every configuration is called with."""
-
-    call: "Call"
-    arguments: Mapping[str, Any]
-    constants: Mapping[str, Any]
-    options: Mapping[str, Any]
-
-    def of(self, function: _Function, config: Mapping[str, Any]) -> tuple[dict[str, Any], JitCall]:
-        """All that a grid may ask for, by name, and what to compile."""
-        twice = sorted({*config} & {*self.constants, *self.options})
-        if twice:
-            raise InputError(
-                f"{twice[0]} of {function.name} is in its configurations already.",
-                fix=f"Leave out {twice[0]}.",
-            )
-        meta = {**self.arguments, **self.constants, **self.options, **config}
-        for computed in function.heuristics:
-            meta |= {name: compute(dict(meta)) for name, compute in computed.items()}
-        arrays = self.call.operation.arrays
-        values: dict[str, Any] = {}
-        for name in (*function.arguments, *function.constants):
-            if name in arrays:
-                values[name] = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
-            elif name in self.call.lists:
-                values[name] = ArrayOf("int64")
-            elif name in meta:
-                value = meta[name]
-                values[name] = value.item() if hasattr(value, "item") else value  # a number of NumPy's
-        return meta, JitCall(function.jit, values, {name: meta[name] for name in _OPTIONS if name in meta})
+def _call_of(
+    function: _Function, config: Mapping[str, Any], given: Mapping[str, Any], read: "Call"
+) -> tuple[dict[str, Any], JitCall]:
+    """All that a grid may ask for of one configuration, by name, and what to compile."""
+    if twice := sorted({*config} & {*given}):
+        raise InputError(
+            f"{twice[0]} of {function.name} is in its configurations already.", fix=f"Leave out {twice[0]}."
+        )
+    meta = {**given, **config}
+    for computed in function.heuristics:
+        meta |= {name: compute(dict(meta)) for name, compute in computed.items()}
+    arrays = read.operation.arrays
+    values: dict[str, Any] = {}
+    for name in (*function.arguments, *function.constants):
+        if name in arrays:
+            values[name] = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
+        elif name in read.lists:
+            values[name] = ArrayOf("int64")
+        elif name in meta:
+            value = meta[name]
+            values[name] = value.item() if hasattr(value, "item") else value  # a number of NumPy's
+    return meta, JitCall(function.jit, values, {name: meta[name] for name in _OPTIONS if name in meta})
 
 
 def _unwrapped(function: Any) -> _Function:
@@ -180,15 +169,15 @@ def _selection(
         for name, value in meta.items()
         if name in (*function.constants, *_OPTIONS) and isinstance(value, Integral)
     }
-    blocks = _grid(grid, meta, code.ctas)
+    x, y, z = extents("grid", grid, meta)
+    x *= code.ctas
     workspace = {
-        f"triton_scratch_{number}": Workspace((str(nbytes * blocks[0] * blocks[1] * blocks[2]),), "u8")
+        f"triton_scratch_{number}": Workspace((str(nbytes * x * y * z),), "u8")
         for number, nbytes in enumerate(code.scratch_bytes)
         if nbytes
     } | address_tables(read)
     names = (f"triton_scratch_{number}" for number in range(len(code.scratch_bytes)))
     hidden = [name if name in workspace else "0" for name in names]
-    x, y, z = map(str, blocks)
     file = function.jit.fn.__code__.co_filename
     kernel = Kernel(
         id=function.name,
@@ -199,22 +188,10 @@ def _selection(
         dtypes=(read.dtype,),
         entry=code.entry or function.name,
         arguments=(*code.taken, *hidden),
-        launch=Launch((code.threads or 1, 1, 1), False, (x, y, z), str(code.shared_bytes)),
+        launch=Launch((code.threads or 1, 1, 1), False, (str(x), str(y), str(z)), str(code.shared_bytes)),
         rung=rung,
         parameters=params,
         workspace=workspace,
         built=Built(code.ptx, code.cubin, f"Triton {version_of('triton')}", code.error),
     )
     return Selection(kernel, (params,), kernel.id)
-
-
-def _grid(given: LaunchValue, meta: Mapping[str, Any], ctas: int) -> tuple[int, int, int]:
-    """Blocks in x, y and z, so many to a program: numbers, or a function of the call, as for Triton."""
-    found: Any = asked("grid", given, meta) if callable(given) else given
-    extents = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    if not 1 <= len(extents) <= 3 or not all(isinstance(extent, Integral) for extent in extents):
-        raise InputError(
-            f"The grid would be {found!r}.", fix="Give one to three numbers, or a function of meta."
-        )
-    x, y, z = (*map(int, extents), 1, 1)[:3]
-    return x * ctas, y, z

@@ -112,7 +112,7 @@ class Destination:
                 refuse_what_was_stopped(self.json)
             for path in (self.json, self.html):
                 # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
-                check_writable(path, self.force or not self.is_named)
+                check_writable(path, self.force or not self.is_named, "Name another place with -o.")
         if self.csv is not None:
             for path in (self.json, self.html):
                 check_distinct(path, self.csv)

@@ -81,7 +81,7 @@ from gpuprof.executor.observers.store_trace import ValuelessElements, ValueNeede
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.flow import leads_to, reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
-from gpuprof.executor.program.origins import Use
+from gpuprof.executor.program.origins import Use, lines_behind
 from gpuprof.executor.program.source_places import callers, source_name, trapped_in
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork
@@ -130,6 +130,7 @@ __all__ = [
     "flow_of",
     "launch",
     "leads_to",
+    "lines_behind",
     "load_program",
     "loops_of",
     "other_orders",

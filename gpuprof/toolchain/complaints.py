@@ -203,9 +203,7 @@ def _about_file(program: NvrtcProgram, name: str) -> str:
         return "CUDA's headers were found, but not this one: see gpuprof doctor."
     if package := package_of(name):
         return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
-    return (
-        f"It is looked for beside the kernel file, and in the folders of include in the header. {_CONFINED}"
-    )
+    return f"In quotes it is looked for beside the file, else in the header's include folders. {_CONFINED}"
 
 
 def _lacks_cuda_headers(program: NvrtcProgram) -> bool:

@@ -3,6 +3,7 @@
 """Functions of Triton on the executor, where it is installed: right ones, and faults at their Python line."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -120,6 +121,45 @@ def wrong_value(x, y, out, n, BLOCK: tl.constexpr):
     tl.store(out + i, tl.where(i == 777, both + 1, both), mask=i < n)  # here
 
 
+@triton.jit
+def mask_too_wide(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    wide = i <= n  # planted
+    a = tl.load(x + i, mask=wide)  # here
+    tl.store(out + i, a + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def offset_overflows(x, y, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) + n - 998
+    start = row * 1073741824  # planted
+    i = start // 32768 + tl.arange(0, BLOCK)
+    tl.store(out + tl.arange(0, BLOCK), tl.load(x + i))  # here
+
+
+@triton.jit
+def too_narrow(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    both = tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)
+    half = (both * 1e6).to(tl.float16)  # planted
+    tl.store(out + i, half.to(tl.float32) * 1e-6, mask=i < n)  # here
+
+
+@triton.jit
+def leaves_out(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    narrow = i < n - 3  # planted
+    both = tl.load(x + i, mask=narrow) + tl.load(y + i, mask=narrow)
+    tl.store(out + i, both, mask=narrow)  # here
+
+
+@triton.jit
+def nothing_cleared(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    both = tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)
+    tl.atomic_add(out + i, both, mask=i < n)  # here
+
+
 def line_of(function, text):
     lines = inspect.getsource(inspect.getmodule(function.fn)).splitlines()
     start = function.fn.__code__.co_firstlineno
@@ -134,6 +174,11 @@ def line_of(function, text):
         (misaligned, "failed"),
         (blocks_race, "failed"),
         (wrong_value, "incorrect"),
+        (mask_too_wide, "failed"),
+        (offset_overflows, "failed"),
+        (too_narrow, "incorrect"),
+        (leaves_out, "incorrect"),
+        (nothing_cleared, "incorrect"),
     ],
     ids=lambda value: getattr(getattr(value, "fn", None), "__name__", value),
 )
@@ -141,6 +186,9 @@ def test_a_fault_is_found_at_its_python_line(function, outcome):
     (case,) = call(function).record.cases
     assert case.outcome == outcome
     assert f"line {line_of(function, '# here')}" in case.reason
+    if "# planted" in inspect.getsource(function.fn):
+        _, behind = case.reason.split("; it depends on line")
+        assert str(line_of(function, "# planted")) in re.findall(r"\d+", behind.partition(".")[0])
 
 
 def test_what_triton_refuses_is_told_with_its_line():

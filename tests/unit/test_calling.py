@@ -180,7 +180,7 @@ def test_an_access_across_the_end_of_an_array_is_told_as_that():
     args = {"n": 999, "a": 2.0, "x": X[:999], "y": X[:999]}
     case = axpy(what=gpuprof.Source(pairs, "axpy"), args=args).cases[0]
     assert case.explanation.text.endswith(
-        "reads 8 bytes of x, element 998 of 999, and what lies behind its end"
+        "reads 8 bytes of x, element 998 of 999, and what lies behind its end; it depends on lines 4 and 5"
     )
 
 

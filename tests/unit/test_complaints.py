@@ -70,10 +70,10 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
         ('could not open source file "cute/tensor.hpp"', "It comes with the package nvidia-cutlass, or"),
         (
             'could not open source file "mine.h"',
-            "It is looked for beside the kernel file, and in the folders",
+            "In quotes it is looked for beside the file, else in the header's include folders",
         ),
         ('could not open source file "cuda_fp16.h"', "CUDA's headers were found, but not this one"),
-        ('could not open source file "cuda_rys_sp.h"', "It is looked for beside the kernel file"),
+        ('could not open source file "cuda_rys_sp.h"', "In quotes it is looked for beside the file"),
         ('could not open source file "cub/cub.cuh"', "CUDA's headers were found, but not this one"),
         ('namespace "std" has no member "array"', ""),
         ('identifier "nonsense" is undefined', "Nothing in the file, or in what it includes, declares it"),

@@ -144,8 +144,10 @@ class GpuBackend(Backend):
     def measured_device(self) -> Device:
         """The device with what a copy and small kernels reach."""
         if self.device.measured_copy_bandwidth_gbps is None:
-            with timeline.span("rates"), self._flush.by_reading():
+            with timeline.span("rates"):
+                self._flush.writes = False  # what a device reaches is kept for other runs too
                 self.device = self._with_measured_rates(self._with_copy_bandwidth(self.device))
+                self._flush.writes = self._flushes_by == "write"
         return self.device
 
     def foresee(self, problems: Sequence[Problem]) -> Mapping[str, str]:
@@ -163,11 +165,10 @@ class GpuBackend(Backend):
     @cached_property
     def _flush(self) -> L2Flush:
         """Its code is loaded at its first launch, which must not happen behind a closed gate."""
-        stream = self._context.stream
-        flush = L2Flush(self._arrays.code("f32"), self.device.l2_bytes, stream, self._flushes_by == "write")
-        with flush.by_reading():
-            flush.queue()
+        flush = L2Flush(self._arrays.code("f32"), self.device.l2_bytes, self._context.stream)
+        flush.queue()
         self._context.synchronize()
+        flush.writes = self._flushes_by == "write"
         return flush
 
     @cached_property

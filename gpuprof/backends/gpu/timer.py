@@ -276,10 +276,10 @@ _LEAST_BYTES = 1 << 20
 
 
 class L2Flush:
-    """Reads twice as much as the cache holds, or writes it, which leaves lines to write back."""
+    """Reads twice as much as the cache holds, or `writes` it, which leaves lines to write back."""
 
-    def __init__(self, code: DeviceCode, l2_bytes: int, stream: Any, writes: bool) -> None:
-        self._code, self._stream, self._writes = code, stream, writes
+    def __init__(self, code: DeviceCode, l2_bytes: int, stream: Any) -> None:
+        self._code, self._stream, self.writes = code, stream, False
         self._buffer = DeviceBuffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
         self._sink = DeviceBuffer(16)
         self._sum = DeviceBuffer(8)
@@ -291,17 +291,10 @@ class L2Flush:
         self._clean = self._checksum()
 
     def queue(self) -> None:
-        if self._writes:
+        if self.writes:
             self._buffer.queue_fill(0, self._stream)
         else:
             self._code.queue("flush_l2", self._arguments)
-
-    @contextmanager
-    def by_reading(self) -> Iterator[None]:
-        """Read, whatever cases are flushed by: what a device reaches is kept for other runs too."""
-        writes, self._writes = self._writes, False
-        yield
-        self._writes = writes
 
     def written_to(self) -> bool:
         """Whether anybody wrote to the memory that is read; it is mended then."""

@@ -3,11 +3,11 @@
 """A fault of the executor as an explanation: line, thread, and what it did to which array."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.executed import stands_elsewhere
+from gpuprof.backends.sim.told_faults import GLOBAL
 from gpuprof.executor import Buffer, FaultKind, GlobalMemory, KernelFault
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.results import Cause, Explanation
@@ -35,35 +35,21 @@ CAUSES: dict[FaultKind, Cause] = {
 FOLLOWED = (FaultKind.UNINITIALISED_SHARED, FaultKind.UNINITIALISED_LOCAL, FaultKind.ABSENT_LANE)
 #: Bytes beside an array that are taken for its own, where arrays lie as the driver places them.
 _REACH = 2048
-#: What stands between an access to global memory and its address in a fault's words.
-_GLOBAL = " of global memory at "
 
 
-@dataclass(frozen=True, slots=True)
-class FaultPlace:
-    """A byte in or beside an array."""
-
-    buffer: Buffer
-    offset: int
-
-    @property
-    def element(self) -> int:
-        """The element that the byte belongs to, or would if the array went on."""
-        return self.offset // self.buffer.item_bytes
-
-    def describe(self) -> str:
-        """Where the byte lies, after `reads 4 bytes`."""
-        word = "element" if self.buffer.item_bytes > 1 else "byte"
-        count = self.buffer.size // self.buffer.item_bytes
-        if self.offset < 0:
-            return f"before the start of {self.buffer.name}: {word} {self.element}"
-        if self.element >= count:
-            return f"past the end of {self.buffer.name}: {word} {self.element} of {count}"
-        return f"of {self.buffer.name}, {word} {self.element} of {count}"
+def _described(buffer: Buffer, offset: int) -> str:
+    """Where a byte in or beside an array lies, after `reads 4 bytes`."""
+    word = "element" if buffer.item_bytes > 1 else "byte"
+    element, count = offset // buffer.item_bytes, buffer.size // buffer.item_bytes
+    if offset < 0:
+        return f"before the start of {buffer.name}: {word} {element}"
+    if element >= count:
+        return f"past the end of {buffer.name}: {word} {element} of {count}"
+    return f"of {buffer.name}, {word} {element} of {count}"
 
 
-def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> FaultPlace | None:
-    """The array that an address was meant for: the one it lies in, or the nearest.
+def _meant(buffers: Sequence[Buffer], address: int, reach: int) -> tuple[Buffer | None, int]:
+    """The array that an address was meant for, the one it lies in or the nearest, and the byte there.
 
     `reach` is how many bytes beside an array are taken for its own.
     """
@@ -73,8 +59,8 @@ def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> FaultPlace 
 
     nearest = min(buffers, key=distance, default=None)
     if nearest is None or distance(nearest) > reach:
-        return None
-    return FaultPlace(nearest, address - nearest.address)
+        return None, 0
+    return nearest, address - nearest.address
 
 
 def following(run: Callable[[bool], T]) -> T:
@@ -107,20 +93,21 @@ def explain_fault(
     So many bytes beside an array as `reach` says are taken for its own. Lines are those of an included file
     if `elsewhere`.
     """
-    cause, detail, place = CAUSES[fault.kind], fault.detail, None
-    access, is_global, _ = detail.partition(_GLOBAL)
-    if is_global and fault.address is not None:
-        place = place_of(buffers, fault.address, reach)
-        detail = (
-            f"{access} {place.describe() if place else f'at address {fault.address:#x}, where no array is'}"
-        )
-        inside = place is not None and 0 <= place.offset < place.buffer.size
-        if place is not None and inside and place.buffer.read_only and not access.startswith("reads"):
+    cause, detail = CAUSES[fault.kind], fault.detail
+    access, is_global, more = detail.partition(GLOBAL)
+    buffer, offset = None, 0
+    if fault.address is not None:
+        buffer, offset = _meant(buffers, fault.address, reach if is_global else 0)
+        where = _described(buffer, offset) if buffer else f"at address {fault.address:#x}, where no array is"
+        byte = f"byte {offset} of {buffer.name}" if buffer else f"{fault.address:#x}"
+        detail = f"{access} {where}" if is_global else detail.replace(f"{fault.address:#x}", byte)
+    if is_global:
+        inside = buffer is not None and 0 <= offset < buffer.size
+        if buffer is not None and inside and buffer.read_only and not access.startswith("reads"):
             cause, detail = "write to an input", f"{detail}, which is an input"
         elif inside and fault.kind is FaultKind.OUT_OF_BOUNDS:
             detail += ", and what lies behind its end"
-    elif fault.address is not None and (place := place_of(buffers, fault.address, 0)) is not None:
-        detail = detail.replace(f"{fault.address:#x}", f"byte {place.offset} of {place.buffer.name}")
+        detail += "".join(more.partition("; ")[1:])
     return Explanation(
         cause=cause,
         text=f"{who(fault.source_line, fault.thread, fault.block, elsewhere=elsewhere)} {detail}",
@@ -129,8 +116,8 @@ def explain_fault(
         entry=fault.kernel,
         block=fault.block,
         thread=fault.thread,
-        array=place.buffer.name if place else "",
-        offset=place.offset if place else None,
+        array=buffer.name if buffer else "",
+        offset=offset if buffer else None,
     )
 
 

@@ -16,10 +16,16 @@ from gpuprof.executor import (
     callers,
     flow_of,
     leads_to,
+    lines_behind,
     source_name,
     trapped_in,
 )
+from gpuprof.text import listed
 
+#: What stands between an access to global memory and its address in a fault's words.
+GLOBAL = " of global memory at "
+#: Of the lines that an access depends on, how many are named.
+_NEAREST = 4
 #: How CUDA's header says what it found.
 _PIPELINE = "-D _CUDA_PIPELINE_DEBUG=1 makes an assertion of it, whose condition is told"
 
@@ -41,9 +47,18 @@ def told(
     if fault.kind is FaultKind.TRAP and (place := trapped_in(*at)):
         how = f"; {_PIPELINE}" if place[0].startswith("cuda_pipeline") else ""
         return fault.told(f"{fault.detail}, in line {place[1]} of {place[0]}{how}")
+    if fault.kind is FaultKind.GLOBAL_RACE or GLOBAL in fault.detail:
+        does = "r" if fault.detail.startswith("reads") else "w"
+        fault = fault.told(f"{fault.detail}{behind(program, fault.source_line, does)}")
     called = callers(*at)
     where = f"line {fault.source_line} is of a function called in line {' or '.join(map(str, called))}"
     return fault.told(f"{fault.detail}; {where}") if called else fault
+
+
+def behind(program: Program, line: int, does: str = "w", *, of_value: bool = False) -> str:
+    """Say which other lines an access depends on, in a clause; nothing where there are none."""
+    found = sorted(lines_behind(flow_of(program), line, does, of_value=of_value)[:_NEAREST])
+    return f"; it depends on line{'s' * (len(found) > 1)} {listed([*map(str, found)])}" if found else ""
 
 
 def _element(program: Program, buffers: Sequence[Buffer], place: MemoryPlace) -> str:

@@ -19,7 +19,7 @@ from gpuprof.backends.sim.device_memory import device_memory, initial_content
 from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.backends.sim.launching import Launches, launches_of
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault, following, line_of, who
-from gpuprof.backends.sim.told_faults import told
+from gpuprof.backends.sim.told_faults import behind, told
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
@@ -123,7 +123,10 @@ class TracedCase:
                 continue
             wrong = self._wrong(buffers, witness, whole=not launches.sampled)
             if wrong is not None:
-                return replace(wrong, repetition=repetition)
+                text, program = wrong.text, launches.programs[wrong.entry]
+                if wrong.line and wrong.cause != "undefined value":
+                    text += behind(program, wrong.line, of_value=wrong.cause == "wrong store")
+                return replace(wrong, text=text, repetition=repetition)
         return None
 
     def _wrong(self, buffers: Mapping[str, Buffer], witness: Witness, *, whole: bool) -> Explanation | None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The pointers among a program's parameters, and the variables, that registers hold an address of.
+"""Where registers have their values from: pointers among a program's parameters, variables, source lines.
 
 A guess: what is loaded from memory may be an address too, and two parameters one array.
 """
@@ -8,7 +8,7 @@ A guess: what is loaded from memory may be an address too, and two parameters on
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gpuprof.executor.program.flow import BasicBlock, reads_and_writes, registers_in
+from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes, registers_in
 from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym
 
 #: A parameter, or a place in it, or a variable, of which an address is held.
@@ -74,9 +74,8 @@ def uses_of(kernel: Function, blocks: Sequence[BasicBlock]) -> dict[str, Use] | 
     names = {variable.name for variable in kernel.params}
     uses: dict[str, Use] = {}
     for item in (item for block in blocks for item in block.items):
-        does = _DOES.get(".".join(item.opcode[:2]), _DOES.get(item.opcode[0], ()))
         places = (operand for operand in item.operands if isinstance(operand, Mem))
-        for place, what in zip(places, does, strict=False):
+        for place, what in zip(places, _does(item), strict=False):
             origins = {name for name, _ in origins_in(place, found)}
             if not origins and "w" in what and _NEAR.isdisjoint(item.opcode):
                 return None
@@ -84,3 +83,38 @@ def uses_of(kernel: Function, blocks: Sequence[BasicBlock]) -> dict[str, Use] | 
                 use = uses.get(origin, Use(item.opcode[-1]))
                 uses[origin] = Use(use.type, use.read or "r" in what, use.written or "w" in what)
     return uses
+
+
+def _does(item: Instruction) -> tuple[str, ...]:
+    return _DOES.get(".".join(item.opcode[:2]), _DOES.get(item.opcode[0], ()))
+
+
+def lines_behind(blocks: Sequence[BasicBlock], line: int, does: str, *, of_value: bool) -> list[int]:
+    """Return the other source lines that a line's accesses to global memory depend on, the nearest first.
+
+    Those that read ("r") or write ("w") are looked at: what is stored, or whether and where. Loads end a way.
+    """
+    makers: dict[str, list[Instruction]] = {}
+    conditions: list[str] = []
+    names: list[str] = []
+    for number, block in enumerate(blocks):
+        before = (one for one in blocks if one.end is End.BRANCH and number in one.successors)
+        ways = (one for one in before if one.rejoin != number or EXIT_BLOCK in one.successors)
+        parted = [one.last.guard for one in ways if one.last]
+        for item in block.items:
+            for name in reads_and_writes(item)[1]:
+                makers.setdefault(name, []).append(item)
+            if item.line == line and does in "".join(_does(item)) and _NEAR.isdisjoint(item.opcode):
+                operands = (one for one in item.operands if isinstance(one, Mem) != of_value)
+                names += [name for operand in operands for name in registers_in(operand)]
+                conditions += [] if of_value else filter(None, [item.guard, *parted])
+    found: dict[int, None] = {}
+    for wanted, all_lines in ((conditions, False), (names, True)):
+        left = dict(makers)
+        for name in wanted:  # which grow meanwhile
+            for item in left.pop(name, ()):
+                if item.opcode[0] not in ("mov", "cvta") and "param" not in item.opcode:
+                    found[item.line] = None
+                if not _does(item) and (all_lines or item.line == line):
+                    wanted += reads_and_writes(item)[0]
+    return [one for one in found if one not in (0, line)]

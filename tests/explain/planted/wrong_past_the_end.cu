@@ -6,7 +6,7 @@ arguments = ["rows", "columns", "x", "w", "y"]
 block = [32, 4]
 grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
-// expect: illegal address: writes 4 bytes past the end of y: element 10500 of 10500
+// expect: illegal address: writes 4 bytes past the end of y: element 10500 of 10500; it depends on lines 16 and 18
 extern "C" __global__ void wrong_past_the_end(int rows, int columns, const real *x, const real *w, real *y)
 {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
