@@ -55,6 +55,9 @@ def test_every_caution_kernel_and_reason_is_told(name: str) -> None:
     for case in run.cases:
         assert case.kernel in text
         assert status_of(run, case).usable or (case.reason or "") in text
+    # Of a size without an answer the reasons are in sight.
+    unanswered = text.count(" ran correctly") + text.count("nothing ran: ")
+    assert page_of(name).count('<details class="all-cases" open>') == unanswered
     # What a block takes, and how many of it an SM holds, in figures.
     counted = any(case.occupancy and case.resources for case in run.cases)
     assert ("warps; an SM holds 64 warps" in text) == counted
