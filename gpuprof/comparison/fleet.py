@@ -16,19 +16,15 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import FIGURES, Subject
 from gpuprof.analysis.status import name_of_case, on_host
 from gpuprof.comparison.judging import times_of
-from gpuprof.comparison.outliers import FEWEST_CASES, CardSeries, Outlier, judge_cards, spread_of
+from gpuprof.comparison.outliers import CardSeries, FleetKind, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run, Tool
-from gpuprof.schema import Count, NonNegative, Positive
+from gpuprof.schema import Count
 
 #: The label by which several files are of one card: their rounds are then taken together.
 CARD_LABEL = "card"
 #: The label that names a card's machine.
 HOST_LABEL = "host"
-#: Where more than this share of the cards deviate, they are a group of their own, and no outliers.
-_MOST_OUTLIERS = 0.1
-#: Cards from which on what is told of their spread is mostly theirs.
-_ENOUGH_CARDS = 12
 #: States of a condition that may have to do with a card's times.
 _TELLING = ("disturbs", "broken")
 #: What is read around cases: the text with a place for the median, the smallest distance from the others that
@@ -113,65 +109,6 @@ class Card:
             for most, count in counts.most_common(1):
                 if counts[version] < count:
                     yield f"{name} {version} where most have {most}"
-
-
-@dataclass(frozen=True, slots=True)
-class FleetCase:
-    """One case on all cards that ran it.
-
-    Args:
-        name: Kernel, size, block and parameters.
-        bound_by: What binds it; empty where that is not known.
-        spread: Robust standard deviation between cards, as a share; null of one card.
-    """
-
-    name: str
-    bound_by: str
-    cards: Count
-    median_us: Positive
-    spread: NonNegative | None
-
-
-@dataclass(frozen=True, slots=True)
-class FleetKind:
-    """All cards of one model.
-
-    Args:
-        changes: How far each card lies from the median over all its cases: 0.02 is 2 % slower.
-        threshold: From where on that is an outlier; null where nothing can be judged.
-        spread: Standard deviation between cards; null likewise.
-        outliers: Confirmed ones first.
-    """
-
-    name: str
-    cards: Count
-    changes: Mapping[str, float]
-    threshold: float | None
-    spread: NonNegative | None
-    outliers: tuple[Outlier, ...]
-    cases: tuple[FleetCase, ...]
-
-    @property
-    def confirmed(self) -> tuple[Outlier, ...]:
-        """Outliers that are more than a chance of one process."""
-        return tuple(outlier for outlier in self.outliers if outlier.confirmed)
-
-    @property
-    def is_split(self) -> bool:
-        return len(self.confirmed) > max(1, _MOST_OUTLIERS * self.cards)
-
-    @property
-    def facts(self) -> str:
-        """How well its cards can be told apart."""
-        text = f"{numbers.plural(self.cards, 'card')}, {numbers.plural(len(self.cases), 'case')}"
-        if self.threshold is None or self.spread is None:
-            if self.cards == 1:
-                return f"{text}: a single card has nothing to be compared with"
-            return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
-        spread, least = (numbers.percent(100 * value, 2) for value in (self.spread, self.threshold))
-        few = "; of so few cards most of it is assumed" if self.cards < _ENOUGH_CARDS else ""
-        spread = f"{spread} (standard deviation{few})"
-        return f"{text}; cards spread by {spread}; {least} over all cases is an outlier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +286,7 @@ class FleetBuilder:
     def _kind(self, model: str) -> FleetKind:
         series = [case for case in self._cases[model].values() if case.rounds_us]
         cards = {title: card for title, card in self._cards.items() if card.model == model}
-        judged = judge_cards(series)
+        judged = judge_cards(model, len(cards), series)
         outliers = (
             replace(
                 outlier,
@@ -359,21 +296,7 @@ class FleetBuilder:
             )
             for outlier in judged.outliers
         )
-        cases = (
-            FleetCase(
-                case.name,
-                case.part,
-                len(case.times_us),
-                case.median_us,
-                spread_of(time / case.median_us for time in case.times_us.values())
-                if len(case.times_us) > 1
-                else None,
-            )
-            for case in series
-        )
-        return FleetKind(
-            model, len(cards), judged.changes, judged.threshold, judged.spread, tuple(outliers), tuple(cases)
-        )
+        return replace(judged, outliers=tuple(outliers))
 
     def _versions(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Software of which the cards have several versions, the most frequent first."""

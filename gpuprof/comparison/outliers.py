@@ -25,6 +25,7 @@ from statistics import fmean, median, median_low
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.judging import CARDS, FLUKES, PRIOR_DEGREES, class_of, student, trimmed
+from gpuprof.schema import Count, NonNegative, Positive
 
 #: How often a healthy card may be named, over all that it is judged by.
 LEVEL = 0.0008
@@ -45,6 +46,10 @@ _QN_OF_FEW = (0.399, 0.994, 0.512, 0.844, 0.611, 0.857, 0.669, 0.872)
 _PRECISION = 1e-3
 #: Standard error of a median over that of a mean.
 _MEDIAN = math.sqrt(math.pi / 2)
+#: Where more than this share of the cards deviate, they are a group of their own, and no outliers.
+_MOST_OUTLIERS = 0.1
+#: Cards from which on what is told of their spread is mostly theirs.
+_ENOUGH_CARDS = 12
 #: Distance from the median that no reader needs figures of.
 _NOTHING = 0.0005
 
@@ -167,22 +172,67 @@ def far(change: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCards:
-    """What became of all cards of one kind: outliers, confirmed and farthest ones first.
+class FleetCase:
+    """One case on all cards that ran it.
 
-    `changes` says how far each card lies from the median over all its cases, `threshold` from where on that
-    is an outlier, `spread` is the standard deviation between healthy cards. With too few cases there is none.
+    Args:
+        name: Kernel, size, block and parameters.
+        bound_by: What binds it; empty where that is not known.
+        spread: Robust standard deviation between cards, as a share; null of one card.
     """
 
-    outliers: tuple[Outlier, ...]
+    name: str
+    bound_by: str
+    cards: Count
+    median_us: Positive
+    spread: NonNegative | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetKind:
+    """All cards of one model.
+
+    Args:
+        changes: How far each card lies from the median over all its cases: 0.02 is 2 % slower.
+        threshold: From where on that is an outlier; null where nothing can be judged.
+        spread: Standard deviation between cards; null likewise.
+        outliers: Confirmed ones first.
+    """
+
+    name: str
+    cards: Count
     changes: Mapping[str, float]
     threshold: float | None
-    spread: float | None
+    spread: NonNegative | None
+    outliers: tuple[Outlier, ...]
+    cases: tuple[FleetCase, ...]
+
+    @property
+    def confirmed(self) -> tuple[Outlier, ...]:
+        """Outliers that are more than a chance of one process."""
+        return tuple(outlier for outlier in self.outliers if outlier.confirmed)
+
+    @property
+    def is_split(self) -> bool:
+        return len(self.confirmed) > max(1, _MOST_OUTLIERS * self.cards)
+
+    @property
+    def facts(self) -> str:
+        """How well its cards can be told apart."""
+        text = f"{numbers.plural(self.cards, 'card')}, {numbers.plural(len(self.cases), 'case')}"
+        if self.threshold is None or self.spread is None:
+            if self.cards == 1:
+                return f"{text}: a single card has nothing to be compared with"
+            return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
+        spread, least = (numbers.percent(100 * value, 2) for value in (self.spread, self.threshold))
+        few = "; of so few cards most of it is assumed" if self.cards < _ENOUGH_CARDS else ""
+        spread = f"{spread} (standard deviation{few})"
+        return f"{text}; cards spread by {spread}; {least} over all cases is an outlier"
 
 
-def judge_cards(series: Sequence[CardSeries]) -> JudgedCards:
-    """Find the cards that differ from the fleet median, by cases that all are on cards of one kind."""
-    series = [case for case in series if len(case.rounds_us) > 1]
+def judge_cards(name: str, cards: int, timed: Sequence[CardSeries]) -> FleetKind:
+    """Find the cards of one kind that differ from the fleet median, by the cases that any of them timed."""
+    series = [case for case in timed if len(case.rounds_us) > 1]
     by_part: dict[str, list[CardSeries]] = defaultdict(list)
     rounds: dict[str, list[int]] = defaultdict(list)
     for case in series:
@@ -194,8 +244,8 @@ def judge_cards(series: Sequence[CardSeries]) -> JudgedCards:
     beyond: list[dict[str, list[Deviation]]] = []
     for share, groups in zip(_SHARES[1:], (parts, [(case.name, [case]) for case in series]), strict=True):
         beyond.append(defaultdict(list))
-        for name, held in groups:
-            for card, found in _deviations(name, held, share * LEVEL / len(groups))[0].items():
+        for of, held in groups:
+            for card, found in _deviations(of, held, share * LEVEL / len(groups))[0].items():
                 beyond[-1][card] += [found] if found.beyond else []
     outliers = []
     for card in rounds:
@@ -205,11 +255,21 @@ def judge_cards(series: Sequence[CardSeries]) -> JudgedCards:
             sure = bool(own or of_parts) or _is_beyond_chance(cases, rounds[card])
             outliers.append(Outlier(card, "", {}, sure, own, tuple(of_parts), tuple(cases)))
     outliers.sort(key=lambda item: (not item.confirmed, -abs(item.change), item.card))
-    return JudgedCards(
-        tuple(outliers),
+    return FleetKind(
+        name,
+        cards,
         {card: deviation.change for card, deviation in of_whole.items()},
         median(deviation.threshold for deviation in of_whole.values()) if of_whole else None,
         spread if of_whole else None,
+        tuple(outliers),
+        tuple(map(_fleet_case, timed)),
+    )
+
+
+def _fleet_case(case: CardSeries) -> FleetCase:
+    shares = [time / case.median_us for time in case.times_us.values()]
+    return FleetCase(
+        case.name, case.part, len(shares), case.median_us, spread_of(shares) if len(shares) > 1 else None
     )
 
 

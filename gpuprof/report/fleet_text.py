@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-from gpuprof.comparison.fleet import CARD_LABEL, FleetKind, FleetRuns
-from gpuprof.comparison.outliers import Outlier, far
+from gpuprof.comparison.fleet import CARD_LABEL, FleetRuns
+from gpuprof.comparison.outliers import FleetKind, Outlier, far
 from gpuprof.report.document import (
     CAUTION,
     Cell,

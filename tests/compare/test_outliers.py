@@ -35,7 +35,7 @@ def fleet(cards, *, rounds=3, spread=0.002, seed=1, slow=()):
 
 
 def confirmed(series):
-    return [outlier for outlier in judge_cards(series).outliers if outlier.confirmed]
+    return [outlier for outlier in judge_cards("", 0, series).outliers if outlier.confirmed]
 
 
 def named(series):
@@ -70,7 +70,7 @@ def test_card_that_is_slow_where_one_part_binds_is_named_for_that_part():
 
 
 def test_one_slow_case_of_one_round_is_told_and_not_confirmed():
-    judged = judge_cards(fleet(100, rounds=1, slow=[("card3", "case4", 1.3)]))
+    judged = judge_cards("", 0, fleet(100, rounds=1, slow=[("card3", "case4", 1.3)]))
     assert [found for found in judged.outliers if found.confirmed] == []
     assert [(found.card, [case.of for case in found.cases]) for found in judged.outliers] == [
         ("card3", ["case4"])
@@ -114,7 +114,7 @@ def test_of_two_cards_the_slower_one_is_named():
 
 
 def test_one_card_is_judged_by_nothing():
-    judged = judge_cards(fleet(1))
+    judged = judge_cards("", 0, fleet(1))
     assert (judged.outliers, judged.changes, judged.threshold) == ((), {}, None)
 
 
