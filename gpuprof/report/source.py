@@ -57,21 +57,15 @@ _MOST_COMPARED = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class CountColumn:
-    """One count of every line: a text as long as the listing, a line empty where it did none of that."""
-
-    label: str
-    term: str
-    text: Markup
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
-    """Consecutive lines of a source from number `first` on, with the counts that any of them has."""
+    """Consecutive lines of a source from number `first` on, with the counts that any of them has.
+
+    A count is its label, its term, and a text as long as the listing, a line empty where it did none of that.
+    """
 
     first: int
     numbers: Markup
-    counts: tuple[CountColumn, ...]
+    counts: tuple[tuple[str, str, Markup], ...]
     code: Markup
 
 
@@ -130,13 +124,13 @@ def listing(
     marks = {number: mark for number in counted if (mark := _mark(held, number, binding))}
     of_binding = (f"Share of {binding}", "share_of_binding", _share(*held.binding))
     columns = (
-        CountColumn(label, term, _column(lines, {line: read(held, line) for line in counted}, marks))
+        (label, term, _column(lines, {line: read(held, line) for line in counted}, marks))
         for label, term, read in ((of_binding, *_COUNTS) if binding else _COUNTS if case else ())
     )
     return Listing(
         first + 1,
         _column(lines, {number: str(number) for number in lines}, marks),
-        tuple(column for column in columns if column.text.striptags()),
+        tuple(column for column in columns if column[2].striptags()),
         _code(lines, texts, anchor, marks, named),
     )
 
