@@ -8,7 +8,6 @@ A mention is a link, so that it works with a finger, a keyboard, and without scr
 import functools
 import re
 import tomllib
-from dataclasses import dataclass
 from importlib.resources import files
 
 from gpuprof.analysis.figures import FIGURES, counter_figure
@@ -16,16 +15,8 @@ from gpuprof.bounds.parts import PARTS
 from gpuprof.devices.measured import MEASURED_RATES
 from gpuprof.results import Run
 
-
-@dataclass(frozen=True, slots=True)
-class GlossaryEntry:
-    """One definition; a counter's has Nsight Compute's names of it, as they occur in the run."""
-
-    anchor: str
-    label: str
-    group: str
-    meaning: str
-    metrics: tuple[str, ...] = ()
+#: One definition: its id, its word, what that is, what it means; of a counter Nsight Compute's names of it.
+GlossaryEntry = tuple[str, str, str, str, tuple[str, ...]]
 
 
 class Glossary:
@@ -62,7 +53,7 @@ class Glossary:
     def entries(self) -> tuple[GlossaryEntry, ...]:
         """Every term, and the other words that were mentioned, by label."""
         found = [_defined(key, tuple(self._metrics.get(key, ()))) for key in {**_terms(), **self._used}]
-        return tuple(sorted(found, key=lambda entry: (entry.label.lower(), entry.group)))
+        return tuple(sorted(found, key=lambda entry: (entry[1].lower(), entry[2])))
 
 
 def _anchor(key: str) -> str:
@@ -72,17 +63,17 @@ def _anchor(key: str) -> str:
 def _defined(key: str, metrics: tuple[str, ...]) -> GlossaryEntry:
     term = _terms().get(key)
     if term is not None:
-        return GlossaryEntry(_anchor(key), term["label"], "", term["meaning"])
+        return _anchor(key), term["label"], "", term["meaning"], ()
     if key.startswith("part_"):
-        part = PARTS.get(key.removeprefix("part_"))
         name = key.removeprefix("part_")
+        part = PARTS.get(name)
         label, meaning = (part.label, part.meaning) if part else (name, "")
-        return GlossaryEntry(_anchor(key), label, "bound", meaning)
+        return _anchor(key), label, "bound", meaning, ()
     if key.startswith("rate_"):
         rate = MEASURED_RATES[key.removeprefix("rate_")]
-        return GlossaryEntry(_anchor(key), rate.label, "measured rate", rate.meaning)
+        return _anchor(key), rate.label, "measured rate", rate.meaning, ()
     figure = FIGURES.get(key) or counter_figure(key)
-    return GlossaryEntry(_anchor(key), figure.label, figure.group, figure.meaning, metrics)
+    return _anchor(key), figure.label, figure.group, figure.meaning, metrics
 
 
 @functools.cache
