@@ -4,7 +4,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import repeat
@@ -16,7 +16,8 @@ from gpuprof.backends.arguments import points_to
 from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
 from gpuprof.cubin_file import function_of
-from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
+from gpuprof.cuda_source.brackets import split_list
+from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
 from gpuprof.errors import GpuprofError, HeaderError, InputError
 from gpuprof.executor import UnsupportedInstruction, Use, array_uses
@@ -32,7 +33,7 @@ from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
-from gpuprof.toolchain.signature import Declared, declared_parameters
+from gpuprof.toolchain.signature import BlockLimits, Declared, declared_parameters
 
 
 def write_starting_point(what: str, path: Path, *, force: bool) -> None:
@@ -109,7 +110,7 @@ _ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
 
 
 def with_own_header(path: Path, source: str) -> str:
-    """The source below a header for the function that is called like the file, or else for its first.
+    """The source below a header for the function called like the file, or else the first that takes anything.
 
     Raises:
         InputError: It has one, or no kernel.
@@ -119,10 +120,19 @@ def with_own_header(path: Path, source: str) -> str:
     functions = kernel_functions(source)
     if not functions:
         raise InputError(f"{path} has no __global__ function.", fix="Name a file with a kernel.")
-    function = next((one for one in functions if one.name == path.stem), functions[0])
+    named = [one for one in functions if one.name == path.stem]
+    function = next(iter(named or [one for one in functions if one.parameters] or functions))
     others = [one.entry for one in functions if one is not function]
-    names = zip(function.template or (), function.template_names, strict=True)
-    values = ["float" if _TYPE.match(declared) else name for declared, name in names]
+    values, own = [], {}
+    template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
+    for declared, name, given in template:
+        if _TYPE.match(declared):
+            values.append(given if _element(given) else "float")
+        elif declared == name:  # it has no name
+            values.append(given if given.isdecimal() else str(_OWN))
+        else:
+            values.append(name)
+            own[name] = int(given) if given.isdecimal() else _OWN
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
     taken = [
         replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
@@ -130,20 +140,34 @@ def with_own_header(path: Path, source: str) -> str:
     ]
     if is_one_of_several(source, function.name.rpartition("::")[2]):
         instance = dict(zip(function.template_names, values, strict=True))
-        types = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
-        entry += f"({types})"
-    own = [name for name in function.template_names if name in values]
-    two = bool(_ROWS.search(masked(source)))
-    instance_of_own = re.sub(rf"\b(?:{'|'.join(own)})\b", str(_OWN), entry) if own else entry
+        told = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
+        entry += f"({told})"
+    instance_of_own = re.sub(r"[A-Za-z_]\w*", lambda word: str(own.get(word[0], word[0])), entry)
+    block: tuple[int, ...] = (16, 16) if _ROWS.search(masked(source)) else (_THREADS,)
     uses: list[Use | None] | None = None
     with suppress(GpuprofError):  # it need not compile as it stands
         options = compiler_options(target_of(_TARGET, (source,)))
         carried = carried_files(source, path, ())
         (made,) = compile_entries_cached(source, path.name, [instance_of_own], options, carried)
-        uses = _uses_of_ptx(made.ptx, made.entry)
-    lines = [*_header(entry, own, taken, uses, (16, 16) if two else (_THREADS,))]
+        uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
+    lines = [*_header(entry, own, taken, uses, block)]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
     return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
+
+
+def _instance(source: str, function: KernelFunction) -> list[str]:
+    """The arguments of a template as a file first instantiates or launches it, else their defaults."""
+    name = function.name.rpartition("::")[2]
+    found = re.search(rf"\b{name}\s*<([^<>;(){{}}]*)>\s*(?:<<<|\()", masked(source))
+    given = [text.strip() for text in split_list(found[1])] if found else []
+    defaults = [declared.partition("=")[2].strip() for declared in function.template or ()]
+    return [*given[: len(defaults)], *defaults[len(given) :]]
+
+
+def _allowed(limits: BlockLimits, block: tuple[int, ...]) -> tuple[int, ...]:
+    """A block such as this that a kernel allows."""
+    most = prod(limits.largest or block)
+    return limits.required or (block if prod(block) <= most else (most,))
 
 
 def built_header(path: Path) -> str:
@@ -163,9 +187,8 @@ def built_header(path: Path) -> str:
             kind = f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
             kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
         taken.append(Declared(f"const {kind}", "" if one.is_struct else kind, f"x{number}"))
-    limits = kernel.block_limits
-    block = limits.required or (min(prod(limits.largest or (_THREADS,)), _THREADS),)
-    return "\n".join((*_header(entry, (), taken, uses, block), ""))
+    block = _allowed(kernel.block_limits, (_THREADS,))
+    return "\n".join((*_header(entry, {}, taken, uses, block), ""))
 
 
 def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:
@@ -185,7 +208,7 @@ def _role(declared: Declared, use: Use | None, told: bool) -> str:
 
 def _header(
     entry: str,
-    own: Sequence[str],
+    own: Mapping[str, int],
     taken: Sequence[Declared],
     uses: Sequence[Use | None] | None,
     block: Sequence[int],
@@ -212,7 +235,7 @@ def _header(
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
     yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
     if own:
-        yield from ("[parameters] # of the template", *(f"{name} = {_OWN}" for name in own))
+        yield from ("[parameters] # of the template", *(f"{name} = {value}" for name, value in own.items()))
     yield "[arrays] # their extents, the last one fastest"
     for name, kind in arrays.items():
         role = f', role = "{roles[name]}"' if name in written else ""

@@ -136,6 +136,19 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             " if (i < n && mode == PLAIN) y[i] = x[i]; } template <class T> __global__ void mine(T *x) {}",
             {'value = ""': 'value = "x"'},
         ),
+        (
+            "__global__ void reset() {} template <int THREADS, int STEP = 3, typename T = short>"
+            " __global__ void __launch_bounds__(THREADS) scaled(T *y, const T *x, int n)"
+            " { static_assert(THREADS == 64 && STEP == 3 && sizeof(T) == 8);"
+            " int i = blockIdx.x * THREADS + threadIdx.x; if (i < n) y[i] = STEP * x[i]; }"
+            " void run() { scaled<64, 3, double><<<1, 64>>>(y, x, n); }",
+            {'value = ""': 'value = "3 * x"'},
+        ),
+        (
+            "template <int, class, class> __global__ void mine(float *y, int n)"
+            " { for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = 2; }",
+            {'value = ""': 'value = "2 * ones(n)"', '"cdiv(n, block_x)"': '"1"'},
+        ),
     ],
 )
 def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
