@@ -139,7 +139,7 @@ _OF_HALVES = (
     (
         sys.maxsize,
         (
-            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_256"),
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned"),
             *("wgmma_store_square", "wgmma_streamk"),
         ),
     ),

@@ -54,7 +54,7 @@ CASES = [
     ("dmma_split_16x16", (18, 35, 200), {"WAYS": 2}),
     ("wgmma_split_pairs", (130, 136, 72), {}),
     ("wgmma_split_pairs", (193, 72, 520), {"WAYS": 3}),
-    ("wgmma_store_256", (265, 200, 136), {}),
+    ("wgmma_store_turned", (265, 200, 136), {}),
 ]
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [

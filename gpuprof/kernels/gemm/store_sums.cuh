@@ -7,11 +7,15 @@
 #include "tma.cuh"
 #include "wgmma.cuh"
 
+#ifndef TURNED // 1: sums are of C turned, columns of B by rows of A, which take the places of A's rows and B's columns
+#define TURNED 0
+#endif
 #ifndef A_ROWS
 #define A_ROWS BM // that are fetched
 #endif
 #define A_BYTES (128 * BM)
-#define B_BYTES (128 * (BK == 128 ? BN : (BN + ROW - 1) / ROW * ROW)) // halves have room for boxes of ROW columns
+#define B_ALONG_K (BK == 128 || TURNED) // whether its rows lie along k
+#define B_BYTES (128 * (B_ALONG_K ? BN : (BN + ROW - 1) / ROW * ROW)) // halves have room for boxes of ROW columns
 #define STAGE (A_BYTES + B_BYTES)
 
 // Fetch a tile of A and one of B. OF_A blocks of a cluster, one or two side by side, share the one, and OF_B blocks, one below the
@@ -23,12 +27,17 @@ static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorM
 {
     expect_bytes(barrier, 128 * (A_ROWS + BN));
     const int below = rank % OF_B, beside = rank / OF_B; // of how many blocks of the cluster this one lies
-    const int m_first = OF_A == 1 ? 0 : beside * (A_ROWS / OF_A);
-    copy_box_to_all<OF_A>(stage + 128 * m_first, A_map, k, m + m_first, barrier, (1 | 1 << OF_B) << below);
+    const int row = (1 | 1 << OF_B) << below;
+    const int first = OF_A == 1 ? 0 : beside * ((TURNED ? BK : A_ROWS) / OF_A);
+    if (TURNED)
+        for (int i = 0; i < BM; i += ROW)
+            copy_box_to_all<OF_A>(stage + 128 * (i + first), B_map, m + i, k + first, barrier, row);
+    else
+        copy_box_to_all<OF_A>(stage + 128 * first, A_map, k, m + first, barrier, row);
     const int column = ((1 << OF_B) - 1) << beside * OF_B;
-    if (BK == 128) {
+    if (B_ALONG_K) {
         const int n_first = below * (BN / OF_B);
-        copy_box_to_all<OF_B>(stage + A_BYTES + 128 * n_first, B_map, k, n + n_first, barrier, column);
+        copy_box_to_all<OF_B>(stage + A_BYTES + 128 * n_first, TURNED ? A_map : B_map, k, n + n_first, barrier, column);
     } else {
         const int k_first = below * (BK / OF_B);
         for (int i = 0; i < BN; i += ROW)
@@ -50,13 +59,16 @@ static __device__ __forceinline__ void multiply_tiles(float (&sum)[COUNT], unsig
     for (int k = 0; k < 128; k += 32) // bytes of a row
 #pragma unroll
         for (int m = 0; m < COUNT * 128 / BN; m += 64)
-            multiply_add(sums_of(sum, m), rows_of_k(stage + (m_group + m) * 128 + k),
-                         BK == 128 ? rows_of_k(stage + A_BYTES + k)
+            multiply_add(sums_of(sum, m),
+                         TURNED ? rows_of_columns(stage + (m_group + m) * 128 + k / 2 * 128, 2 * BK * ROW)
+                                : rows_of_k(stage + (m_group + m) * 128 + k),
+                         B_ALONG_K ? rows_of_k(stage + A_BYTES + k)
                                    : rows_of_columns(stage + A_BYTES + k / 2 * 128, 2 * BK * ROW), add || k > 0);
     close_products();
 }
 
-#define PIECE (2 * 16 * ROW) // bytes of C that a warp writes at once: 16 rows
+#define WRITERS (TURNED ? 4 : 1)       // warps that write a piece of C at once
+#define PIECE (WRITERS * 2 * 16 * ROW) // its bytes: 16 rows, turned 64
 
 // A warp's sums as they are to be in C, at whose row m and column n the first one belongs: times alpha, and with beta times
 // what is there, two neighbours of which are read at once where rows start at multiples of 16 bytes (VECTOR).
@@ -72,6 +84,16 @@ static __device__ __forceinline__ void scale_sums(float (&sum)[COUNT], int m, in
         sum[i] *= alpha;
     if (beta == 0)
         return;
+    if (TURNED) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            const int row = m + i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int column = n + threadIdx.x % 128 / 32 * 16 + i / 2 % 2 * 8 + lane / 4;
+            if (row < M && column < N)
+                sum[i] += beta * (float)C[(size_t)row * N + column];
+        }
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < COUNT; i += 2) {
         const int row = m + i / 2 % 2 * 8 + lane / 4;
@@ -81,6 +103,7 @@ static __device__ __forceinline__ void scale_sums(float (&sum)[COUNT], int m, in
 }
 
 // 16 rows of ROW of a warp's results to a piece of shared memory: those of sums j .. j + 7 of each row, where there are such.
+// Turned, the warps of a warpgroup fill 16 columns each of 64 rows.
 template <int COUNT> static __device__ __forceinline__ void fill_piece(unsigned piece, const float (&sum)[COUNT], int j)
 {
     const int lane = threadIdx.x % 32;
@@ -92,7 +115,9 @@ template <int COUNT> static __device__ __forceinline__ void fill_piece(unsigned 
             const float *pair = &sum[(j + i + q / 2) * 4 + q % 2 * 2];
             tiles[q] = pack(pair[0], pair[1]);
         }
-        store_tiles(piece + lane % 16 * 128 + (((i + lane / 16) ^ lane % 8) << 4), tiles);
+        const int row = TURNED ? (i + lane / 16) * 8 + lane % 8 : lane % 16;
+        const int sixteen = TURNED ? threadIdx.x % 128 / 32 * 2 + lane / 8 % 2 : i + lane / 16; // bytes of the row
+        store_tiles<TURNED>(piece + row * 128 + ((sixteen ^ lane % 8) << 4), tiles);
     }
 }
 
@@ -124,23 +149,32 @@ template <int SLOTS, int COUNT>
 static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map,
                                                   const TensorMap *rest_map, int m, int n, int M, int N, float alpha, float beta, real *C)
 {
-    m += threadIdx.x % 128 / 32 * 16;
+    const int warp = threadIdx.x % 128 / 32;
+    const auto meet = [] {
+        if (TURNED)
+            meet_warpgroup();
+        else
+            __syncwarp();
+    };
+    if (!TURNED)
+        m += warp * 16;
     scale_sums<true>(sum, m, n, M, N, alpha, beta, C);
 #pragma unroll
     for (int j = 0; j < COUNT / 4; j += 8) {
         const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
-        if (elected()) {
+        const bool stores = warp % WRITERS == 0 && elected();
+        if (stores) {
             if (j == 0)
                 wait_for_stores<0>(); // those of the tile before
             else
                 wait_for_stores<SLOTS - 1>();
         }
-        __syncwarp();
+        meet();
         fill_piece(piece, sum, j);
         publish_shared();
-        __syncwarp();
-        if (elected()) {
-            store_box(j + 8 > COUNT / 4 ? rest_map : map, n + j * 8, m, piece);
+        meet();
+        if (stores) {
+            store_box(j + 8 > COUNT / 4 ? rest_map : map, TURNED ? n : n + j * 8, TURNED ? m + j * 8 : m, piece);
             close_stores();
         }
     }

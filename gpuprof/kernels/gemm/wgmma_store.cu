@@ -68,7 +68,7 @@ idea = "As wgmma_store_64, and two blocks share rows of A: where there is a tile
 after = "wgmma_store_64"
 change = "Half of each tile of A comes from the other block, and tiles may be narrower."
 bottleneck = "Latency: launch, the first tiles, and the way back for C."
-parameters = { BM = 64, CLUSTER = 2, ACROSS = 2, PANEL = 4, GRAIN = 16 }
+parameters = { BM = 64, CLUSTER = 2, ACROSS = 2, PANEL = 2, GRAIN = 16 }
 
 [variants.moves]
 block_threads = "stays"
@@ -102,15 +102,15 @@ parameters = { BM = 192, WIDEST = 192, GRAIN = 16, PIECES = 0, PANEL = 8, ACROSS
 block_threads = "rises"
 
 [[variants]]
-id = "wgmma_store_256"
+id = "wgmma_store_turned"
 rung = 683.8
 shape_of = "wgmma_store_panels"
-title = "256 rows, two warpgroups of 128"
-idea = "Where a wave of tiles as large as 256x176 covers C, as at 2176 and 2304, smaller ones need two: these keep twice as many sums a warpgroup, fetch fewer bytes for each product, and write C once."
+title = "Turned: columns of B by rows of A"
+idea = "A tile as wide as fills the waves begins within a line of 128 bytes of B, and each of its rows reads two. Turned, tensor cores multiply columns of B by rows of A: tiles take 64 columns or more, whole lines, and as many rows as fill the waves, which begin where they begin."
 after = "wgmma_store_fit"
-change = "One wave of tall tiles instead of two: as many threads, each with up to 176 sums."
-bottleneck = "The first tiles and the way back for C, which nothing hides in a single wave."
-parameters = { BM = 256, WIDEST = 176, PANEL = 8, GRAIN = 16, ACROSS = 0 }
+change = "The same products for C turned, which stmatrix turns back: the four warps of a warpgroup fill 64 rows of 128 bytes together."
+bottleneck = "Shared memory, which narrower tiles fill and read for as long as tensor cores multiply."
+parameters = { TURNED = 1, PANEL = 8, GRAIN = 16, ACROSS = 0 }
 
 [variants.moves]
 block_threads = "stays"
@@ -131,13 +131,13 @@ block_threads = "stays"
 
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "A_ROWS // BESIDE"]
+box = ["BK", "BN * BESIDE // CLUSTER if TURNED else A_ROWS // BESIDE"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if K % 128 == 0 else 128" # where rows start at such multiples: the next tile needs the other half
 
 [tensor_maps.B_map]
 array = "B"
-box = ["64", "BK * BESIDE // CLUSTER"]
+box = ["64", "BK // BESIDE if TURNED else BK * BESIDE // CLUSTER"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
@@ -149,12 +149,12 @@ l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
 [tensor_maps.C_map]
 array = "C"
-box = ["64", "16"]
+box = ["64", "64 if TURNED else 16"]
 swizzle_bytes = 128
 
 [tensor_maps.C_rest_map]
 array = "C"
-box = ["BN % 64 if BN % 64 else 64", "16"]
+box = ["64 if TURNED or BN % 64 == 0 else BN % 64", "16 if not TURNED else BN % 64 if BN % 64 else 64"]
 swizzle_bytes = 128
 
 [[launches]]
@@ -165,22 +165,24 @@ grid = ["min(CLUSTERS, TILES) * CLUSTER"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + HELD * 16 * WARPS)"
 
 [constants]
+HEIGHT = "N if TURNED else M" # of C, in tiles of BM
+WIDTH = "M if TURNED else N"
 BK = 64 # k per tile
 WARPS = "8 if BM == 256 else BM // 16" # that multiply
 CLUSTERS = "(sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER" # that run at once
-ROWS_1 = "cdiv(M, BM * CLUSTER)" # of clusters one block wide
-ROWS_2 = "cdiv(M, BM * max(1, CLUSTER // 2))" # two
-WAVES_1 = "cdiv(ROWS_1 * cdiv(N, WIDEST), CLUSTERS)" # as few as there can be
-WAVES_2 = "cdiv(ROWS_2 * cdiv(N, WIDEST * 2), CLUSTERS)"
-FIT_1 = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many waves
-FIT_2 = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
-COST_1 = "(WAVES_1 * FIT_1 * 1024 + BM + FIT_1 // CLUSTER) * 65536 + ROWS_1 * cdiv(N, FIT_1)" # narrow tiles count, of as narrow ones rows and columns that a block fetches, then fewer clusters
-COST_2 = "(WAVES_2 * FIT_2 * 1024 + BM // 2 + FIT_2 * 2 // CLUSTER) * 65536 + ROWS_2 * cdiv(N, FIT_2 * 2)"
+ROWS_1 = "cdiv(HEIGHT, BM * CLUSTER)" # of clusters one block wide
+ROWS_2 = "cdiv(HEIGHT, BM * max(1, CLUSTER // 2))" # two
+WAVES_1 = "cdiv(ROWS_1 * cdiv(WIDTH, WIDEST), CLUSTERS)" # as few as there can be
+WAVES_2 = "cdiv(ROWS_2 * cdiv(WIDTH, WIDEST * 2), CLUSTERS)"
+FIT_1 = "max(64, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many waves
+FIT_2 = "max(64, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
+COST_1 = "(WAVES_1 * FIT_1 * 1024 + BM + FIT_1 // CLUSTER) * 65536 + ROWS_1 * cdiv(WIDTH, FIT_1)" # narrow tiles count, of as narrow ones rows and columns that a block fetches, then fewer clusters
+COST_2 = "(WAVES_2 * FIT_2 * 1024 + BM // 2 + FIT_2 * 2 // CLUSTER) * 65536 + ROWS_2 * cdiv(WIDTH, FIT_2 * 2)"
 BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a cluster side by side
-A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
+A_ROWS = "BM if TURNED else min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
-TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has blocks
+TILES = "ROWS * cdiv(WIDTH, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
 FETCHED = "(22 * BM // (5 * BESIDE) + 3 * (4 + 3 * min(1, N % 64)) * BN * BESIDE // (5 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache, more of B where its rows start within lines,
 READ = "(29 * BM + 3 * (BM // 64) * BN + 10 * cdiv(BN, 64) * 64) // 10" # to and from shared memory,
@@ -199,6 +201,7 @@ PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles 
 CLUSTER = 2  # blocks of a cluster, one below the other, which share columns of B
 ACROSS = 1   # of them side by side, which share rows of A; 0 for one or two, whichever costs less
 PANEL = 1    # rows of clusters whose tiles run together
+TURNED = 0   # 1 for tiles of BM columns by up to WIDEST rows
 
 [candidates]
 PIECES = [0, 1, 2, 4]
@@ -226,8 +229,8 @@ condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % max(16, GRAIN) == 0 and
 because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]
-condition = "PANEL >= 1"
-because = "{id} needs a PANEL of one row of clusters or more"
+condition = "PANEL >= 1 and (TURNED == 0 or TURNED == 1 and BN * BESIDE // CLUSTER % 8 == 0)"
+because = "{id} needs a PANEL of one row of clusters or more, and turned (TURNED = 1) 8 rows of A or more for each block to fetch"
 
 [[require]]
 condition = "N % 8 == 0 and K % 8 == 0"
@@ -266,8 +269,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // Coordinates.
     const int t = threadIdx.x;
     const int warp = of_warp(t / 32);
-    const int tiles_m = (M + BM * BELOW - 1) / (BM * BELOW); // of C, as many as a cluster has blocks
-    const int tiles_n = (N + BN * BESIDE - 1) / (BN * BESIDE);
+    const int height = TURNED ? N : M, width = TURNED ? M : N; // of C as it is multiplied
+    const int tiles_m = (height + BM * BELOW - 1) / (BM * BELOW); // of C, as many as a cluster has blocks
+    const int tiles_n = (width + BN * BESIDE - 1) / (BN * BESIDE);
     const int tiles = tiles_m * tiles_n;
     const int depth = (K + BK - 1) / BK; // tiles of k
     const int rank = blockIdx.x % CLUSTER;
@@ -331,7 +335,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             grow_to<WARPS == 8 ? 232 : 160>();
         const int group = warp / 4 - 1;
         const int m_group = IN_TURN ? 0 : group * GROUP_ROWS; // first row of C in the block's tile
-        const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * HELD * PIECE;
+        const unsigned pieces = stages + STAGES * STAGE + (warp - 4) / WRITERS * HELD * PIECE;
         const int lane = t % 32;
         const bool fetches_for_us = lane < CLUSTER && (lane % BELOW == rank % BELOW || lane / BELOW == rank / BELOW);
         const auto release = [&](unsigned turn) {
@@ -368,7 +372,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             release(turn - 1);
 #pragma unroll
             for (int m = 0; m < GROUP_ROWS; m += 64)
-                store_sums<HELD>(sums_of(sum, m), pieces, &C_map, &C_rest_map, m0 + m_group + m, n0, M, N, alpha, beta, C);
+                store_sums<HELD>(sums_of(sum, m), pieces, &C_map, &C_rest_map, TURNED ? n0 : m0 + m_group + m,
+                                 TURNED ? m0 + m_group + m : n0, M, N, alpha, beta, C);
         }
     }
     wait_for_stores<0>();

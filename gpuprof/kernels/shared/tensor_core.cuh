@@ -89,12 +89,18 @@ static __device__ __forceinline__ void load_turned(unsigned (&tiles)[4], unsigne
                  : "r"(row)
                  : "memory");
 }
-// Four tiles of 8x8 to shared memory, as load_tiles has them.
-static __device__ __forceinline__ void store_tiles(unsigned row, const unsigned (&tiles)[4])
+// Four tiles of 8x8 to shared memory, as load_tiles has them, or each turned.
+template <bool TURN> static __device__ __forceinline__ void store_tiles(unsigned row, const unsigned (&tiles)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(tiles[0]), "r"(tiles[1]),
-                 "r"(tiles[2]), "r"(tiles[3])
-                 : "memory");
+#define STORE_TILES(KIND)                                                                                              \
+    asm volatile("stmatrix.sync.aligned.m8n8.x4" KIND ".shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(tiles[0]),  \
+                 "r"(tiles[1]), "r"(tiles[2]), "r"(tiles[3])                                                           \
+                 : "memory")
+    if (TURN)
+        STORE_TILES(".trans");
+    else
+        STORE_TILES("");
+#undef STORE_TILES
 }
 
 #define MMA(TYPE)                                                                                                      \

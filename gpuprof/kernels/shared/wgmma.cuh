@@ -44,6 +44,11 @@ template <int COUNT> static __device__ __forceinline__ void meet_threads()
 {
     asm volatile("barrier.sync 1, %0;" ::"n"(COUNT) : "memory");
 }
+// Wait for the other warps of the warpgroup.
+static __device__ __forceinline__ void meet_warpgroup()
+{
+    asm volatile("barrier.sync %0, 128;" ::"r"(threadIdx.x / 128) : "memory");
+}
 // The warpgroup gives up registers, or takes those that others gave up.
 template <int REGISTERS> static __device__ __forceinline__ void shrink_to()
 {
@@ -117,8 +122,14 @@ template <int REGISTERS> static __device__ __forceinline__ void grow_to()
                  : SUMS_##COUNT(0)                                                                                     \
                  : "l"(a), "l"(b), "r"((int)add))
 
+#if TURNED
+#define TURNS ", 1, 0"
+#else
+#define TURNS ", 0, 1"
+#endif
 #ifdef BK
-// The same for a GEMM's tiles of BN columns and BK k: of 16-bit floats, B's rows along columns, or of bytes, B's rows along k as A's are.
+// The same for a GEMM's tiles of BN columns and BK k: of 16-bit floats, B's rows along columns (turned, A's), or of bytes, B's rows
+// along k as A's are.
 // A thread has two neighbours of a row, and two of the row eight further down, of each eight columns.
 static __device__ __forceinline__ void multiply_add(float (&sum)[BN / 2], unsigned long long a, unsigned long long b,
                                                     bool add)
@@ -126,9 +137,9 @@ static __device__ __forceinline__ void multiply_add(float (&sum)[BN / 2], unsign
     if constexpr (BK == 128)
         WGMMA(BN, "k32.f32.e4m3.e4m3", "");
     else if constexpr (is_bf16<real>)
-        WGMMA(BN, "k16.f32.bf16.bf16", ", 0, 1");
+        WGMMA(BN, "k16.f32.bf16.bf16", TURNS);
     else
-        WGMMA(BN, "k16.f32.f16.f16", ", 0, 1");
+        WGMMA(BN, "k16.f32.f16.f16", TURNS);
 }
 #endif
 
