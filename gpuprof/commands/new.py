@@ -21,10 +21,10 @@ from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, ker
 from gpuprof.cuda_source.masking import masked
 from gpuprof.errors import GpuprofError, HeaderError, InputError
 from gpuprof.executor import UnsupportedInstruction, Use, array_uses
-from gpuprof.files import check_writable, read_input, same_file
+from gpuprof.files import check_writable, same_file
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.carried import carried_files
-from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
+from gpuprof.kernels.catalog import Ladder, load_ladder, read_source, shipped_ladder
 from gpuprof.kernels.header import header_span
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import listed_texts, starting_point
@@ -48,7 +48,7 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     if path.suffix != ".cu" and not built:
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
     if built or (given.suffix == ".cu" and given.is_file()):
-        _write(path, built_header(given) if built else with_own_header(given, read_input(given)), force)
+        _write(path, built_header(given) if built else with_own_header(given, read_source(given)), force)
         file = shlex.quote(what if built else str(path))
         say(f"Next: complete what {path.name} says, above all [check]; gpuprof run {file}")
         return
@@ -127,7 +127,7 @@ def with_own_header(path: Path, source: str) -> str:
     template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
     for declared, name, given in template:
         if _TYPE.match(declared):
-            values.append(given if _element(given) else "float")
+            values.append(given if _element(f"{given} *") else "float")
         elif declared == name:  # it has no name
             values.append(given if given.isdecimal() else str(_OWN))
         else:
@@ -159,9 +159,10 @@ def _instance(source: str, function: KernelFunction) -> list[str]:
     """The arguments of a template as a file first instantiates or launches it, else their defaults."""
     name = function.name.rpartition("::")[2]
     found = re.search(rf"\b{name}\s*<([^<>;(){{}}]*)>\s*(?:<<<|\()", masked(source))
-    given = [text.strip() for text in split_list(found[1])] if found else []
-    defaults = [declared.partition("=")[2].strip() for declared in function.template or ()]
-    return [*given[: len(defaults)], *defaults[len(given) :]]
+    given = split_list(found[1]) if found else []
+    defaults = [declared.partition("=")[2] for declared in function.template or ()]
+    told = (text.strip() for text in (*given[: len(defaults)], *defaults[len(given) :]))
+    return [{"true": "1", "false": "0"}.get(text, text) for text in told]
 
 
 def _allowed(limits: BlockLimits, block: tuple[int, ...]) -> tuple[int, ...]:
@@ -256,7 +257,7 @@ def _header(
 
 def _element(written: str) -> str | None:
     """The element type of a value, or of what a pointer is to; None where its declaration does not tell."""
-    pointee = _VECTOR.sub("", written.removesuffix("*").strip())
+    pointee = _VECTOR.sub("", written.removesuffix("*").strip()) if written.endswith("*") else written
     unsigned = pointee.startswith(("unsigned", "uint"))
     fits = (name for name, element in ELEMENT_TYPES.items() if points_to(f"{pointee}*", element))
     return _BYTES.get(pointee) or next((name for name in fits if name.startswith("u") == unsigned), None)

@@ -125,12 +125,20 @@ def load_kernels(path: Path, asked: Operation | None = None, command: Preprocess
     if path.suffix != ".cu":
         built = read_built(path)
         return read_kernels(built.source, path, shipped_operation, asked, command, built)
+    return read_kernels(read_source(path), path, shipped_operation, asked, command)
+
+
+def read_source(path: Path) -> str:
+    """The text of a kernel file.
+
+    Raises:
+        HeaderError: It cannot be read.
+    """
     try:
-        source = read_input(path)
+        return read_input(path)
     except PATH_ERRORS as error:
         what = f"Cannot read the kernel file {path}: {reason(error)}."
         raise HeaderError(what, fix=nearest_file(path)) from error
-    return read_kernels(source, path, shipped_operation, asked, command)
 
 
 def entry_of(record: KernelRecord) -> str:

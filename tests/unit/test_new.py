@@ -137,9 +137,10 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "x"'},
         ),
         (
-            "__global__ void reset() {} template <int THREADS, int STEP = 3, typename T = short>"
+            "__global__ void reset() {}"
+            " template <int THREADS, int STEP = 3, typename T = short, bool ON = true>"
             " __global__ void __launch_bounds__(THREADS) scaled(T *y, const T *x, int n)"
-            " { static_assert(THREADS == 64 && STEP == 3 && sizeof(T) == 8);"
+            " { static_assert(THREADS == 64 && STEP == 3 && sizeof(T) == 8 && ON == 1);"
             " int i = blockIdx.x * THREADS + threadIdx.x; if (i < n) y[i] = STEP * x[i]; }"
             " void run() { scaled<64, 3, double><<<1, 64>>>(y, x, n); }",
             {'value = ""': 'value = "3 * x"'},
@@ -208,11 +209,13 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "folder.cu", "is a directory"),
         ("gemm", "file/a.cu", "Cannot write"),
         ("empty.cu", "a.cu", "empty.cu has no __global__ function"),
+        ("latin.cu", "a.cu", r"the kernel file latin\.cu: it is not UTF-8 text"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch, what, name, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.cu").mkdir()
+    (tmp_path / "latin.cu").write_bytes("// größe".encode("latin-1"))
     for empty in ("file", "empty.cu"):
         (tmp_path / empty).write_text("")
     before = sorted(tmp_path.rglob("*"))
