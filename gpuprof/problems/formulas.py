@@ -324,7 +324,8 @@ def parse_expression(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"{text!r} is not an expression: {error.msg}") from error
+        why = error.msg if text.strip() else "it is empty"
+        raise ExpressionError(f"{text!r} is not an expression: {why}") from error
     except (ValueError, MemoryError, RecursionError) as error:  # a null byte; beyond the parser's stack
         raise ExpressionError(f"{text!r} is not an expression: {error or 'nested too deeply'}") from error
 

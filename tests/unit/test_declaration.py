@@ -163,6 +163,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ('flops = "2 * rows * columns + n"', 'flops = " 0 "', r"work\.flops is 0, and the operation rated"),
         ('"real_bytes * rows * columns"', '"real_bytes * u"', r"work\.bytes uses 'u'"),
         ('"real_bytes * rows * columns"', '"rows *"', r"work\.bytes is not a formula"),
+        ('"real_bytes * rows * columns"', '" "', r"work\.bytes is not a formula: .* it is empty"),
         ('rate = "flops"', 'rate = "time"', r"work\.rate is 'time', not one of flops, bytes"),
         ("equal = true", 'equal = true\nrelative = "u"', r"check\.count\.equal leaves no room for relative"),
         ("equal = true", 'equal = true\nabsolute = "1"', r"check\.count\.equal leaves no room for relative"),
