@@ -177,8 +177,12 @@ class CacheWatch(Observer):
             seen["copies"] += copies
             seen["sectors"] += len(one.by) * nbytes >> _SECTOR
             one_copy = one.by[int(self._place * len(one.by)) :][:1]  # there may be none
-            start = buffer.address + one.place[one.by == one_copy].astype(np.int64) * one.size
-            touched = np.concatenate((start, start + nbytes - 1)) >> _SECTOR + _LINE_SECTORS
+            chosen = one.by == one_copy
+            start = buffer.address + one.place[chosen].astype(np.int64) * one.size
+            if one.rows is not None and len(start):
+                width = int(one.rows[0][chosen][0])
+                start, nbytes = start + one.rows[1][: nbytes // width], width
+            touched = start[:, None] + np.arange(0, nbytes, 1 << _SECTOR - 1) >> _SECTOR + _LINE_SECTORS
             seen["lines"] += copies * len(np.unique(touched))
             return seen, []
         if one.mask is None or self._left <= 0:

@@ -113,7 +113,8 @@ class MemoryOperation:
     `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
     warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
     vector count as so many operations. It happens at a `moment` that who judges it gives it. An
-    `address_only` one moves no values: of a bulk copy it may tell the first of so many `pieces` alone.
+    `address_only` one moves no values: of a bulk copy it may tell the first of so many `pieces` alone, and of
+    a box the bytes of its `rows`, and where each begins after the first.
     """
 
     order: ThreadOrder
@@ -128,6 +129,7 @@ class MemoryOperation:
     moment: int = 0
     address_only: bool = False
     pieces: int = 1
+    rows: tuple[Numbers, Numbers] | None = None
     site: int | None = None
     tally: Tally | None = None
 

@@ -8,8 +8,11 @@ engine's own business: on a GPU the driver writes them, here `encode_tensor_map`
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.copy_engine import (
     GRANULE_BYTES,
@@ -104,6 +107,15 @@ class TensorDescriptor:
     def box_bytes(self) -> int:
         """Bytes that one copy moves."""
         return self.item_bytes * prod(self.counts)
+
+    @cached_property
+    def row_offsets(self) -> NDArray[np.int64]:
+        """Bytes from the first row of the box to each, in global memory."""
+        offsets = np.zeros(1, dtype=np.int64)
+        for axis, stride in enumerate(self.strides, start=1):
+            apart = stride * (self.steps[axis] if self.steps else 1)
+            offsets = (np.arange(self.counts[axis])[:, None] * apart + offsets).ravel()
+        return offsets
 
     @property
     def row_bytes(self) -> int:

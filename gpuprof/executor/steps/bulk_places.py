@@ -194,10 +194,19 @@ def _judge(
     batch.events.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
 
 
-def tell_of_reads(batch: Batch, line: int, mask: Mask, first: Lanes, size: Lanes) -> None:
+def tell_of_reads(
+    batch: Batch,
+    line: int,
+    mask: Mask,
+    first: Lanes,
+    size: Lanes,
+    width: Lanes | None = None,
+    rows: Lanes | None = None,
+) -> None:
     """Tell who listens what the copy engine reads for each lane in the mask, though no value moves.
 
-    `first` is the address of the first byte, `size` how many there are.
+    `first` is the address of the first byte, `size` how many there are; of a box `width` those of a row, and
+    `rows` where each begins after the first.
     """
     who = mask.held(batch.events.order.threads)
     for each in np.unique(size[size > 0]).tolist():
@@ -207,15 +216,17 @@ def tell_of_reads(batch: Batch, line: int, mask: Mask, first: Lanes, size: Lanes
             piece = gcd(each, CHUNK_BYTES)
             place, count = (first[chosen] - buffer.address) // piece, each // piece
             how = {"mask": None, "by": who[chosen], "size": piece, "pieces": count, "line": line}
-            batch.events.tell("read", buffer, index=place, **how)
+            box = None if width is None else (width[chosen], rows)
+            batch.events.tell("read", buffer, index=place, rows=box, **how)
 
 
-def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lanes]:
-    """Return where what each lane's box has of the array begins, and how many bytes that is.
+def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lanes, Lanes]:
+    """Return where what each lane's box has of the array begins, and bytes of it: all, and of a row.
 
     `first` has each coordinate of the box.
     """
     address, total = (np.full(first[0].shape, each) for each in (tensor.address, tensor.item_bytes))
+    width = total
     strides = tensor.item_bytes, *tensor.strides
     for axis, (start, count, extent) in enumerate(zip(first, tensor.counts, tensor.extents, strict=True)):
         step = tensor.steps[axis] if tensor.steps and axis else 1
@@ -223,7 +234,8 @@ def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lane
         before, within = (np.minimum(np.maximum(-(-(end - start) // step), 0), count) for end in (0, extent))
         address = address + np.minimum(start + before * step, extent - 1) * strides[axis]
         total = total * (within - before)
-    return address, total
+        width = width if axis else total
+    return address, total, width
 
 
 def outside(

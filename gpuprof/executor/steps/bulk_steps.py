@@ -164,7 +164,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.events.address_only:
                 first = [of_map.held(coordinate) for coordinate in coordinates]
-                tell_of_reads(batch, item.line, of_map, *inside_of(tensor, first))
+                tell_of_reads(batch, item.line, of_map, *inside_of(tensor, first), tensor.row_offsets)
                 batch.bulk.bring(columns, of_map, length)
                 continue
             for column, part in by_number(columns, of_map):
