@@ -69,6 +69,7 @@ from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
 from gpuprof.executor.steps.fusion import PURE, fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import address_only, shared_accesses
+from gpuprof.executor.steps.special_registers import ANSWERED
 
 #: Bytes behind a constant variable that belong to nobody.
 _CONSTANT_GAP = 4096
@@ -343,7 +344,7 @@ class _Decoder:
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
         addresses |= self.interface.functions
         known = {v.name for v in variables} | set(placed)
-        slots = Slots(function, addresses, known, self.shared.offsets.keys())
+        slots = Slots(function, addresses, known, ANSWERED, self.shared.offsets.keys())
         items = [item for block in flow for item in block.items]
         idle = idle_loads(items, PURE)
         exchanged = exchanged_loads((block.items for block in flow), PURE)

@@ -12,7 +12,6 @@ from each import each
 from executor_harness import refused, run_cuda, run_instruction
 
 from gpuprof.executor import load_program
-from gpuprof.executor.program.slots import KNOWN_SPECIALS
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.special_registers import Surroundings
 
@@ -206,13 +205,6 @@ def test_packed_halves_are_compared_each_by_itself(dtype):
 
 def surroundings(grid=(1, 1, 1), cluster=None, architecture=90, multiprocessors=132) -> Surroundings:
     return Surroundings(Geometry(grid, (32, 1, 1)), cluster, architecture, 0, 0, multiprocessors)
-
-
-def test_every_register_that_is_known_has_a_value():
-    around = surroundings()
-    # Where the barrier of a whole grid lies, the launch says.
-    told = around.of_launch().keys() | around.of_blocks(np.zeros((1, 3), int)).keys()
-    assert told | {"%envreg1", "%envreg2"} == KNOWN_SPECIALS
 
 
 @pytest.mark.parametrize(("architecture", "warps"), [(75, 32), (80, 64), (86, 48), (89, 48), (90, 64)])

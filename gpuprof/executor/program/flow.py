@@ -3,9 +3,11 @@
 """Cut a function body into basic blocks, and find where diverged lanes meet again."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import reduce
+from operator import and_
 from typing import TypeVar
 
 from gpuprof.executor.faults import UnsupportedInstruction
@@ -178,11 +180,11 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
     # The nearest post-dominator is the one that all the others post-dominate.
     times, nearest = Counter(after.values()), {found: i for i, found in after.items()}
     for i, block in enumerate(blocks):
-        others = after[i] & ~_bit(i)
+        others = after[i] & ~bit_of(i)
         if times[others] == 1:
             block.rejoin = nearest[others]
         else:
-            among = (p for p in after if others & _bit(p))
+            among = (p for p in after if others & bit_of(p))
             block.rejoin = max(among, key=lambda p: after[p].bit_count(), default=EXIT_BLOCK)
 
 
@@ -194,14 +196,14 @@ def _early_ends(blocks: list[BasicBlock]) -> set[int]:
     return set(ends) - {common_end([block.successors for block in blocks], busy, opcodes)}
 
 
-def _bit(block: int) -> int:
+def bit_of(block: int) -> int:
     """Return the number that stands for a block in a set of blocks, which is a number too."""
     return 1 << block - EXIT_BLOCK
 
 
 def _everything(blocks: list[BasicBlock]) -> int:
     """Return the set of all blocks, and the end."""
-    return _bit(len(blocks)) - 1
+    return bit_of(len(blocks)) - 1
 
 
 def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, int]:
@@ -209,25 +211,33 @@ def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) ->
 
     `early` ends are left out, and with them those that are one of a branch's two ways.
     """
-    everything = _everything(blocks)
-    after = dict.fromkeys(range(len(blocks)), everything) | {EXIT_BLOCK: _bit(EXIT_BLOCK)}
-    followed = []
+    followed = {}
     for i in reversed(range(len(blocks))):
         ways = set(blocks[i].successors)
         going = ways if early is None else ways - {EXIT_BLOCK}
         if early is None or i not in early:
-            followed.append((i, going or ways))
+            followed[i] = going or ways
+    everything = _everything(blocks)
+    return dict.fromkeys(range(len(blocks)), everything) | passed_always(followed, EXIT_BLOCK, everything)
+
+
+def passed_always(ways: Mapping[int, Collection[int]], end: int, everything: int = -1) -> dict[int, int]:
+    """Return for each block the set of those that every way from it to `end` passes, both included.
+
+    Args:
+        ways: The blocks to which each but `end` leads; backwards, those that lead to it.
+        end: Where ways end.
+        everything: The set that stands for a block from which no way gets there.
+    """
+    passed = dict.fromkeys(ways, everything) | {end: bit_of(end)}
     changed = True
     while changed:
         changed = False
-        for i, ways in followed:
-            new = everything
-            for way in ways:
-                new &= after[way]
-            new |= _bit(i)
-            if new != after[i]:
-                after[i], changed = new, True
-    return after
+        for block, goals in ways.items():
+            found = reduce(and_, (passed.get(goal, everything) for goal in goals), everything) | bit_of(block)
+            if passed[block] != found:
+                passed[block], changed = found, True
+    return passed
 
 
 def read_before_written(blocks: list[BasicBlock]) -> set[str]:

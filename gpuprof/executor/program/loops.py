@@ -5,11 +5,19 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import and_
 from typing import Protocol
 
-from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reached, reads_and_writes
+from gpuprof.executor.program.flow import (
+    EXIT_BLOCK,
+    BasicBlock,
+    End,
+    bit_of,
+    passed_always,
+    reached,
+    reads_and_writes,
+)
 from gpuprof.executor.program.ptx import Instruction, Reg
 
 #: Words of a load that is strong.
@@ -100,7 +108,7 @@ def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
         for header in sorted(set(block.successors)):
             if header == EXIT_BLOCK or ranks[header] > ranks[last]:
                 continue
-            loop = _Loop(blocks, before, header, last).waiting()
+            loop = _waiting(blocks, header, _body(before, header, [last]), last)
             if loop is not None:
                 loops.setdefault(last, []).append(loop)
     return loops
@@ -128,21 +136,13 @@ def _in_each_iteration(
     blocks: Sequence[Node], header: int, body: set[int], last: Iterable[int]
 ) -> frozenset[int]:
     """Return the blocks without which control does not get from the header to the end of an iteration."""
-    before: dict[int, list[int]] = {number: [] for number in body}
+    before: dict[int, list[int]] = {number: [] for number in sorted(body - {header})}
     for number in body:
-        for after in body.intersection(blocks[number].successors):
+        for after in body.intersection(blocks[number].successors) - {header}:
             before[after].append(number)
-    # Sets of blocks as numbers: those that every way from the header to a block passes.
-    passed = dict.fromkeys(body, -1) | {header: 1 << header}
-    changed = True
-    while changed:
-        changed = False
-        for number in sorted(body - {header}):
-            ways = reduce(and_, (passed[one] for one in before[number]), -1)
-            if ways >= 0 and passed[number] != ways | 1 << number:
-                passed[number], changed = ways | 1 << number, True
+    passed = passed_always(before, header)
     always = reduce(and_, (passed[number] for number in last))
-    return frozenset(number for number in body if always >> number & 1)
+    return frozenset(number for number in body if always & bit_of(number))
 
 
 def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
@@ -153,77 +153,56 @@ def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
         items = [item for number in loop.body for item in blocks[number].body]
         meets = any(blocks[number].end in (End.BARRIER, End.CLUSTER_WAIT) for number in loop.body)
         waits = header in headers or any(map(_tries, items))
-        if waits and not meets and not any(map(_does_more, items)):
+        works = any(_stores(item) or (item.opcode[0] in _WORK and not _tries(item)) for item in items)
+        if waits and not meets and not works:
             found |= loop.body
     return frozenset(found)
-
-
-def _does_more(item: Instruction) -> bool:
-    """Tell whether an instruction does what a loop that only waits does not."""
-    return _stores(item) or (item.opcode[0] in _WORK and not _tries(item))
 
 
 def _tries(item: Instruction) -> bool:
     return item.opcode[0] == "mbarrier" and bool({"try_wait", "test_wait"} & set(item.opcode))
 
 
-class _Loop:
-    """A loop: the blocks from which control gets back to its header, by way of the last one."""
+def _waiting(blocks: list[BasicBlock], header: int, body: set[int], last: int) -> WaitingLoop | None:
+    """Return what is to be watched in a loop; None if no other thread decides how often it repeats."""
+    items = [item for number in sorted(body) for item in blocks[number].body]
+    strong = any(item.opcode[0] == "ld" and STRONG_LOADS & set(item.opcode) for item in items)
+    if not strong and not any(item.opcode[0] in _HINTS for item in items):
+        return None
+    reads = [i for i in items if i.opcode[0] in _READS and not _CONSTANT & set(i.opcode)]
+    writes = [i for i in items if _stores(i) and not _CONSTANT & set(i.opcode)]
+    found = dict.fromkeys(name for item in reads for name in reads_and_writes(item)[1])
+    if not _left_by(blocks, body, _in_each_iteration(blocks, header, body, (last,))).intersection(found):
+        return None
+    given = dict.fromkeys(name for item in (*reads, *writes) for name in reads_and_writes(item)[0])
+    near = all("shared" in item.opcode for item in reads)
+    return WaitingLoop(header, tuple(found), tuple(given), near, frozenset(body))
 
-    def __init__(self, blocks: list[BasicBlock], before: list[list[int]], header: int, last: int) -> None:
-        self._blocks = blocks
-        self._header = header
-        self._last = last
-        self._body = _body(before, header, [last])
-        self._items = [item for number in sorted(self._body) for item in blocks[number].body]
 
-    def waiting(self) -> WaitingLoop | None:
-        """Return what is to be watched in it; None if no other thread decides how often it repeats."""
-        items = self._items
-        strong = any(item.opcode[0] == "ld" and STRONG_LOADS & set(item.opcode) for item in items)
-        if not strong and not any(item.opcode[0] in _HINTS for item in items):
-            return None
-        reads = [i for i in items if i.opcode[0] in _READS and not _CONSTANT & set(i.opcode)]
-        writes = [i for i in items if _stores(i) and not _CONSTANT & set(i.opcode)]
-        found = dict.fromkeys(name for item in reads for name in reads_and_writes(item)[1])
-        if not self._left_by().intersection(found):
-            return None
-        given = dict.fromkeys(name for item in (*reads, *writes) for name in reads_and_writes(item)[0])
-        near = all("shared" in item.opcode for item in reads)
-        return WaitingLoop(self._header, tuple(found), tuple(given), near, frozenset(self._body))
-
-    def _left_by(self) -> set[str]:
-        """Return the registers that decide whether an iteration is the last, and what these follow from."""
-        guards = {n: name for n in self._body if (name := _decides(self._blocks[n]))}
-        pending = [guards[n] for n in guards if not self._body.issuperset(self._blocks[n].successors)]
-        #: What each register is made from, and where.
-        sources: defaultdict[str, set[str]] = defaultdict(set)
-        writers: defaultdict[str, set[int]] = defaultdict(set)
-        for number in self._body:
-            for item in self._blocks[number].body:
-                reads, writes = reads_and_writes(item)
-                for name in writes:
-                    sources[name].update(reads)
-                    writers[name].add(number)
-        deciding: set[str] = set()
-        guarded = False
-        while pending:
-            name = pending.pop()
-            if name not in deciding:
-                deciding.add(name)
-                pending += sources[name]
-                if not guarded and any(map(self._skippable, writers[name])):
-                    pending += guards.values()  # whether it is written counts too
-                    guarded = True
-        return deciding
-
-    def _skippable(self, number: int) -> bool:
-        """Tell whether an iteration may leave out a block."""
-        return number not in self._each_iteration
-
-    @cached_property
-    def _each_iteration(self) -> frozenset[int]:
-        return _in_each_iteration(self._blocks, self._header, self._body, (self._last,))
+def _left_by(blocks: list[BasicBlock], body: set[int], each_iteration: frozenset[int]) -> set[str]:
+    """Return the registers that decide whether an iteration is the last, and what these follow from."""
+    guards = {n: name for n in body if (name := _decides(blocks[n]))}
+    pending = [guards[n] for n in guards if not body.issuperset(blocks[n].successors)]
+    #: What each register is made from, and where.
+    sources: defaultdict[str, set[str]] = defaultdict(set)
+    writers: defaultdict[str, set[int]] = defaultdict(set)
+    for number in body:
+        for item in blocks[number].body:
+            reads, writes = reads_and_writes(item)
+            for name in writes:
+                sources[name].update(reads)
+                writers[name].add(number)
+    deciding: set[str] = set()
+    guarded = False
+    while pending:
+        name = pending.pop()
+        if name not in deciding:
+            deciding.add(name)
+            pending += sources[name]
+            if not guarded and not writers[name] <= each_iteration:
+                pending += guards.values()  # whether it is written counts too
+                guarded = True
+    return deciding
 
 
 def _stores(item: Instruction) -> bool:

@@ -18,20 +18,6 @@ from gpuprof.executor.program.ptx import Function, Imm, Instruction, Operand, Re
 
 #: Special register that tells where the system keeps what tiles of several warps share.
 RESERVED_FOR_TILES = "%reserved_smem_offset_1"
-_WITH_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
-#: Special registers that the executor can answer, but for those that tell the time.
-KNOWN_SPECIALS = frozenset(
-    {
-        *(f"%{name}.{axis}" for name in _WITH_AXES for axis in "xyz"),
-        *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%current_graph_exec"),
-        *("%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster"),
-        *("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
-        *(f"%reserved_smem_offset_{place}" for place in ("begin", "end", "cap")),
-        RESERVED_FOR_TILES,
-        *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
-        *("%envreg1", "%envreg2"),
-    }
-)
 
 #: Special registers that hold the two halves of the address where a grid counts who came to its barrier; 0
 #: where it was not launched cooperatively.
@@ -58,6 +44,8 @@ class Slots:
     offsets: dict[str, int]
     #: Names of the parameters, and of variables in global or constant memory.
     known: Collection[str] = ()
+    #: Special registers that the executor can answer, but for those that tell the time.
+    answered: Collection[str] = ()
     #: Names of the variables in shared memory.
     shared: Collection[str] = ()
     initial: list[Lanes] = field(default_factory=list)
@@ -123,7 +111,7 @@ class Slots:
 
     def special(self, name: str, line: int) -> int:
         """Return the slot of a special register."""
-        if name not in KNOWN_SPECIALS:
+        if name not in self.answered:
             raise UnsupportedInstruction(name, line)
         if name not in self.specials:
             self.specials[name] = self.new(uniform(0, _I32))

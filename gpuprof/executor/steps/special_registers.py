@@ -17,7 +17,7 @@ from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform, uniform_blocks
 from gpuprof.executor.memory.windows import reserved_shared_end, shared_start
-from gpuprof.executor.program.slots import RESERVED_FOR_TILES
+from gpuprof.executor.program.slots import GRID_WORKSPACE, RESERVED_FOR_TILES
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.launch_state import CLOCKS
 
@@ -29,6 +29,10 @@ _WARPS_OF_MULTIPROCESSOR = {75: 32, 86: 48, 87: 48, 88: 48, 89: 48, 120: 48, 121
 #: The unit in which shared memory is allotted, as `%total_smem_size` counts it, before sm_80 and since.
 _OLD_SHARED_UNIT, _SHARED_UNIT = 256, 128
 _FIRST_OF_NEW_UNIT = 80
+
+
+def _by_axis(name: str, values: Iterable[Any]) -> dict[str, Any]:
+    return {f"%{name}.{axis}": value for axis, value in zip("xyz", values, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,9 @@ class Surroundings:
         }
 
 
-def _by_axis(name: str, values: Iterable[Any]) -> dict[str, Any]:
-    return {f"%{name}.{axis}": value for axis, value in zip("xyz", values, strict=True)}
+_ANY = Surroundings(Geometry((1, 1, 1), (WARP, 1, 1)), None, _FIRST_OF_NEW_UNIT, 0, 0, 1)
+#: What the executor can answer, but for registers that tell the time.
+ANSWERED = GRID_WORKSPACE.union(_ANY.of_launch(), _ANY.of_blocks(np.zeros((1, 3), np.int64)))
 
 
 def launch_register(value: Any) -> Lanes:
