@@ -148,7 +148,9 @@ class LaunchTemplate:
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
-        self._fill_specials()
+        values = self.surroundings.of_launch()
+        for name in values.keys() & program.slots.specials.keys():
+            self.registers[program.slots.specials[name]] = launch_register(values[name])
         self.trap = "executes a trap"
         if not GRID_WORKSPACE.isdisjoint(program.slots.specials):
             if cooperative:
@@ -228,7 +230,7 @@ class LaunchTemplate:
     def races(self, sample: Sample, meetings: OpenMeetings) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
         # What is given out of a heap, freed, and given to another thread is in nobody's order.
-        buffers = [buffer for buffer in self.memory.writable if buffer.allotted is None]
+        buffers = [one for one in self.memory.buffers if not one.read_only and one.allotted is None]
         for buffer in self.memory.buffers:
             buffer.begin_launch()
 
@@ -314,12 +316,6 @@ class LaunchTemplate:
                 raise UnsupportedInstruction(f"initialiser {place.symbol}", 0)
             content = np.frombuffer(place.content(address), dtype=np.uint8)
             buffer.changeable(1)[place.offset : place.offset + place.size] = content
-
-    def _fill_specials(self) -> None:
-        values = self.surroundings.of_launch()
-        for name, slot in self.program.slots.specials.items():
-            if name in values:
-                self.registers[slot] = launch_register(values[name])
 
 
 def _parameter_block(program: Program, args: Sequence[Argument]) -> bytes:

@@ -135,17 +135,15 @@ class Scheduler:
                         if not self._go(self._polling.to_the_end(self.program.blocks)):
                             self._deadlock()
         self.batch.events.hear("settle")
-        if self.batch.means.phased:
-            self._end_engines()
-        return True
-
-    def _end_engines(self) -> None:
+        if not self.batch.means.phased:
+            return True
         batch = self.batch
         for groups, what in ((batch.bulk_stores.reads, "bulk copy"), (batch.products, "wgmma")):
             if unread := groups.unfinished:
                 text = f"ends without waiting for its {what}, which still reads shared memory"
                 batch.fault(FaultKind.ASYNC_COPY, text, unread.line, first_true(unread.waiting))
         batch.bulk_stores.end()
+        return True
 
     def _go_on(self) -> bool:
         """Find lanes that can run; False if there are none but by parting those of a warp for good."""
@@ -162,8 +160,8 @@ class Scheduler:
     def _advance(self, path: BranchPath) -> Generator[None, None, None]:
         """Run one path until it ends, splits, or stops at a barrier."""
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
-        batch.mask = path.mask
-        batch.alone = self._is_alone(path.mask)
+        batch.mask = mask = path.mask
+        batch.alone = mask is batch.live or mask.whole or not (batch.live.lanes & ~mask.lanes).any()
         changed, self._polling.state_changed = self._polling.state_changed, True
         # Whether it has done nothing but poll in vain so far, in the loop where it begins.
         waiting = self.program.listing.loops.get(path.block)
@@ -253,10 +251,6 @@ class Scheduler:
         batch, live = self.batch, self.batch.live
         batch.live = live.of(live.lanes & ~mask.lanes)
         batch.events.hear("ended", batch.live.lanes)
-
-    def _is_alone(self, mask: Mask) -> bool:
-        live = self.batch.live
-        return mask is live or mask.whole or not (live.lanes & ~mask.lanes).any()
 
     def _endless(self, block: RunnableBlock, mask: Mask) -> None:
         self.batch.fault(

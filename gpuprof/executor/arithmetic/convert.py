@@ -41,7 +41,9 @@ def lower_cvt(op: Mnemonic) -> Lowered:
         return _tf32(op, source)
     read, write = ARITHMETIC[source], ARITHMETIC[to]
     if op.flags_any("relu", "satfinite"):
-        return _clamped_halves(op, to, source)
+        if to not in ("f16", "bf16") or source != "f32":
+            raise NotInTable
+        return Lowered(_to_half(op, to), (read,), np.dtype(np.uint16))
     if to in _FLOATS and source in _FLOATS:
         return Lowered(lambda a: _float_to_float(a, op, source, to), (read,), write)
     if to in _FLOATS:
@@ -67,13 +69,6 @@ def _to_half(op: Mnemonic, kind: str) -> Compute:
         return bits
 
     return convert
-
-
-def _clamped_halves(op: Mnemonic, to: str, source: str) -> Lowered:
-    if to not in ("f16", "bf16") or source != "f32":
-        raise NotInTable
-    word = np.dtype(np.uint16)
-    return Lowered(_to_half(op, to), (ARITHMETIC["f32"],), word)
 
 
 def _pair(op: Mnemonic, to: str, source: str) -> Lowered:

@@ -109,8 +109,3 @@ def extremes(op: Mnemonic) -> Lowered:
 def signs(op: Mnemonic) -> Lowered:
     """Lower `neg` and `abs`, of which a NaN knows nothing."""
     return modified(op, np.negative if op.base == "neg" else np.abs, 1)
-
-
-def copied_sign(op: Mnemonic) -> Lowered:
-    """Lower `copysign`, which moves bits, those of NaNs too."""
-    return of_one_type(op, lambda sign, size: np.copysign(size, sign), 2)

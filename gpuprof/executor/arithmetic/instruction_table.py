@@ -31,7 +31,8 @@ TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
     "selp": lower_selp,
     "slct": lower_slct,
     "testp": lower_testp,
-    "copysign": floats.copied_sign,
+    # It moves bits, those of NaNs too.
+    "copysign": lambda op: of_one_type(op, lambda sign, size: np.copysign(size, sign), 2),
     **dict.fromkeys(video.NAMES, video.lower),
 }
 

@@ -34,16 +34,6 @@ class Resting:
     repeats: bool
     turns: int
 
-    def try_anew(self) -> None:
-        """Others did something: what it finds may differ from what it found last."""
-        if (memory := self.path.memory) is not None:
-            memory.registers, memory.turns = [], 0
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether to try once more is of no use before others do something."""
-        return self.repeats or self.turns >= _PATIENCE
-
 
 class Polling:
     """The paths of one batch that poll in vain.
@@ -66,13 +56,14 @@ class Polling:
 
     def again(self) -> list[BranchPath]:
         """Return those that try again: all if others did something meanwhile, else those that count turns."""
-        chosen = self.resting if self.state_changed else [r for r in self.resting if not r.hopeless]
-        if self.state_changed:
-            for resting in chosen:
-                resting.try_anew()
-        self.state_changed = False
-        self.resting = [resting for resting in self.resting if resting not in chosen]
-        return [resting.path for resting in chosen]
+        hopeless = [one for one in self.resting if one.repeats or one.turns >= _PATIENCE]
+        left = [] if self.state_changed else hopeless
+        chosen = [one.path for one in self.resting if one not in left]
+        for path in chosen if self.state_changed else ():
+            if path.memory is not None:  # what it finds may differ from what it found last
+                path.memory.registers, path.memory.turns = [], 0
+        self.state_changed, self.resting = False, left
+        return chosen
 
     def to_the_end(self, blocks: Sequence[RunnableBlock]) -> list[BranchPath]:
         """Return all, to turn until the budget is spent, unless no turn differs from the one before."""

@@ -110,10 +110,6 @@ class Tally:
         threads, warps = self._threads[basic_block], self._warps[basic_block]
         threads += mask.thread_count
         warps += mask.warp_count
-        if self.loops:
-            self._follow(basic_block, mask)
-
-    def _follow(self, basic_block: int, mask: Mask) -> None:
         for before, loop in self._before:
             if before == basic_block:
                 loop.enter(mask)

@@ -119,7 +119,8 @@ class BulkStores:
     ) -> None:
         rows = self._shape[0] if pattern.leading == 1 else 1
         values = np.broadcast_to(values, (rows, len(pattern.start))).reshape(-1)
-        pieces = self._per_piece(pattern, due).reshape(-1)
+        blocks = slice(None) if pattern.leading == 1 else pattern.block
+        pieces = due[blocks, pattern.warp, pattern.lane].reshape(-1)
         order, tell = self._copies.events.order, self._copies.events.tell
         threads = self._copies.threads(pattern).reshape(-1) + order.first * order.block_threads
         told: dict[str, Any] = {"line": line, "address_only": address_only, "mask": None}
@@ -144,18 +145,6 @@ class BulkStores:
             if address_only:
                 buffer.mark(place, combine.dtype.itemsize)
             else:
-                _combine(buffer, place, given, combine)
-
-    def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
-        """Return for each piece whether its lane is true."""
-        if pattern.leading == 1:
-            return np.asarray(lanes[:, pattern.warp, pattern.lane])
-        return np.asarray(lanes[pattern.block, pattern.warp, pattern.lane])[None]
-
-
-def _combine(buffer: Buffer, place: NDArray[np.intp], given: Lanes, combine: Combination) -> None:
-    """Change elements of global memory one after the other, as atomic operations do."""
-    size = combine.dtype.itemsize
-    content = buffer.view(size)
-    combine.apply(content.view(combine.dtype), place, given)
-    buffer.store(place, content[place], size)
+                content = buffer.view(combine.dtype.itemsize)
+                combine.apply(content.view(combine.dtype), place, given)
+                buffer.store(place, content[place], combine.dtype.itemsize)

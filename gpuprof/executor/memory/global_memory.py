@@ -175,11 +175,6 @@ class GlobalMemory:
         self._next = _FIRST_ADDRESS
         self._constant: dict[str, int] = {}
 
-    @property
-    def writable(self) -> list[Buffer]:
-        """The allocations that a kernel may change."""
-        return [buffer for buffer in self.buffers if not buffer.read_only]
-
     def constant_window(self, module: str) -> int:
         """Return where the constant memory of a module starts, by its text."""
         number = self._constant.setdefault(module, len(self._constant))

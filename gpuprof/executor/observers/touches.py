@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.accesses import Entry, Signal
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern
 from gpuprof.executor.memory.warp_rows import grouped
 
 #: A stamp says when a warp touched something last, in which line, and which of its lanes did: from 1, or
@@ -88,26 +88,19 @@ class Touch:
         assert pattern is not None
         self.warps = pattern.mask.warps
         if isinstance(pattern, ChunkPattern):
-            self._place_chunks(pattern, blocks)
+            times = blocks if pattern.leading == 1 else 1
+            self.block = pattern.block if times == 1 else np.repeat(np.arange(blocks), len(pattern.start))
+            self.warp, self.lane, self.start = (
+                np.tile(part, times) for part in (pattern.warp, pattern.lane, pattern.start)
+            )
         else:
-            self._place_lanes(pattern, blocks)
+            shape = (blocks, self.warps, WARP)
+            self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(pattern.mask.lanes, shape))
+            self.start = np.broadcast_to(pattern.address, shape)[self.block, self.warp, self.lane]
         self.granules = self.start[:, None] // granule + np.arange(pattern.size // granule)
         self.rows = self.block[:, None]
         self.lanes = self.lane + 1
         self._flat: NDArray[np.intp] | None = None
-
-    def _place_lanes(self, pattern: SharedPattern, blocks: int) -> None:
-        shape = (blocks, self.warps, WARP)
-        address = np.broadcast_to(pattern.address, shape)
-        self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(pattern.mask.lanes, shape))
-        self.start = address[self.block, self.warp, self.lane]
-
-    def _place_chunks(self, pattern: ChunkPattern, blocks: int) -> None:
-        times = blocks if pattern.leading == 1 else 1
-        self.block = pattern.block if times == 1 else np.repeat(np.arange(blocks), len(pattern.start))
-        self.warp, self.lane, self.start = (
-            np.tile(part, times) for part in (pattern.warp, pattern.lane, pattern.start)
-        )
 
     def held(self, table: NDArray[T]) -> NDArray[T]:
         """Return what a table, of shape (blocks, granules), holds of every touched granule."""

@@ -253,8 +253,9 @@ class _Uses:
         if name is None and _is_sum(item):
             self._add(position, item)
         elif name is None:
+            vector = any(isinstance(operand, Vec) for operand in item.operands)
             for register in reads:
-                self._used_otherwise(register, takes_bits=_takes_bits(item))
+                self._used_otherwise(register, takes_bits=vector or item.opcode[0] in _TAKES_BITS)
             if _is_product(item):
                 versions = (self._versions[x.name] if isinstance(x, Reg) else 0 for x in item.operands[1:])
                 product = _Product(position, item, tuple(versions))
@@ -303,14 +304,14 @@ class _Uses:
         self.sums.append(one)
         for name in one.terms:
             if name is not None:
-                name.product.sums.append(one)
-                self._note_overwritten(name.product)
-
-    def _note_overwritten(self, product: _Product) -> None:
-        factors = product.item.operands[1:]
-        for number, (factor, version) in enumerate(zip(factors, product.versions, strict=True)):
-            if isinstance(factor, Reg) and self._versions[factor.name] > version:
-                product.overwritten.add(number)
+                product = name.product
+                product.sums.append(one)
+                factors = enumerate(zip(product.item.operands[1:], product.versions, strict=True))
+                product.overwritten |= {
+                    number
+                    for number, (factor, version) in factors
+                    if isinstance(factor, Reg) and self._versions[factor.name] > version
+                }
 
     def _used_otherwise(self, register: str, *, takes_bits: bool = False) -> None:
         name = self._names.get(register)
@@ -318,10 +319,6 @@ class _Uses:
             name.product.others += 1
             if takes_bits and name.changed_at >= 0:
                 name.product.bits_taken[name.changed_at] += 1
-
-
-def _takes_bits(item: Instruction) -> bool:
-    return item.opcode[0] in _TAKES_BITS or any(isinstance(operand, Vec) for operand in item.operands)
 
 
 #: Instructions of a stretch, with their positions in the function's body.

@@ -71,18 +71,14 @@ _ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
 SWITCH = "switch"
 
 
-def is_block_barrier(item: Instruction) -> bool:
-    """Tell whether the instruction is a barrier of the whole thread block (`__syncthreads` and kin)."""
-    return item.opcode[0] in _BARRIERS and "warp" not in item.opcode and "cluster" not in item.opcode
-
-
 def is_cluster_wait(item: Instruction) -> bool:
     """Tell whether the instruction waits at the barrier of its cluster."""
     return item.opcode[:3] == ("barrier", "cluster", "wait")
 
 
 def _ends_block(item: Instruction) -> bool:
-    return item.opcode[0] in _ENDS or is_block_barrier(item) or is_cluster_wait(item)
+    of_block = item.opcode[0] in _BARRIERS and "warp" not in item.opcode and "cluster" not in item.opcode
+    return of_block or item.opcode[0] in _ENDS or is_cluster_wait(item)
 
 
 def basic_blocks(body: list[Instruction | Label]) -> list[BasicBlock]:

@@ -61,7 +61,9 @@ def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, 
     for item in items:
         for name in reads_and_writes(item)[0]:
             readers.setdefault(name, []).append(item)
-    ends = {id(item): _ends(item, readers, pure) for item in items if _is_plain_load(item)}
+    loads = [item for item in items if item.opcode[:2] == ("ld", "global")]
+    plain = [item for item in loads if not {"nc", *STRONG_LOADS} & set(item.opcode)]
+    ends = {id(item): _ends(item, readers, pure) for item in plain}
     return {load: lines for load, lines in ends.items() if lines}
 
 
@@ -86,10 +88,6 @@ def exchanged_loads(blocks: Iterable[Iterable[Instruction]], pure: frozenset[str
                 loaded.pop(name, None)
             loaded |= dict.fromkeys(written, held[0]) if held else {}
     return found
-
-
-def _is_plain_load(item: Instruction) -> bool:
-    return item.opcode[:2] == ("ld", "global") and not {"nc", *STRONG_LOADS} & set(item.opcode)
 
 
 def _ends(load: Instruction, readers: dict[str, list[Instruction]], pure: frozenset[str]) -> frozenset[int]:

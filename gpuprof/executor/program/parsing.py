@@ -194,7 +194,8 @@ class _Body:
             elif statement.startswith(".reg"):
                 self._declare(statement)
             elif statement.startswith((".shared", ".local", ".param", ".const", ".global")):
-                self._declare_variable(statement)
+                variable = _variable(statement)
+                self.function.variables.append(replace(variable, name=self._fresh(variable.name)))
             elif statement.startswith((".callprototype", ".branchtargets", ".calltargets")):
                 self._table(statement)
             elif statement.startswith((".pragma", ".file")):
@@ -265,10 +266,6 @@ class _Body:
                 self.function.registers.update(dict.fromkeys(parts or [fresh], kind))
                 if parts:
                     self.vectors[fresh] = Vec(tuple(map(Reg, parts)))
-
-    def _declare_variable(self, text: str) -> None:
-        variable = _variable(text)
-        self.function.variables.append(replace(variable, name=self._fresh(variable.name)))
 
     def _table(self, text: str) -> None:
         """Read what a label before it names: a prototype, or where jumps and calls by a register may go."""

@@ -72,12 +72,9 @@ SliceItem = Accesses | tuple[Instruction, Role]
 
 def can_be_followed(blocks: list[BasicBlock]) -> bool:
     """Tell whether a control slice of these basic blocks does what they do, but for values."""
-    return not any(_is_unfollowed(item) for block in blocks for item in block.body)
-
-
-def _is_unfollowed(item: Instruction) -> bool:
-    name = item.opcode[0]
-    return name in _NOT_FOLLOWED or ((name in _STORES or name in _ATOMICS) and "async" in item.opcode)
+    opcodes = {item.opcode for block in blocks for item in block.body}
+    stores = {opcode for opcode in opcodes if opcode[0] in _STORES or opcode[0] in _ATOMICS}
+    return not any(opcode[0] in _NOT_FOLLOWED for opcode in opcodes) and not any("async" in o for o in stores)
 
 
 def control_slice(
