@@ -62,24 +62,13 @@ def send_async(coder: Coder, item: Instruction) -> Step:
         for column, part in by_number(barrier.use(batch, mask), mask):
             pattern = space.examined(batch, address(batch), part, load=False)
             if batch.layout.several:
-                _require_home(batch, pattern, batch.mbarriers.offsets[column], line)
-            if not reduces:
-                _require_apart(batch, pattern, line)
+                home, stride = batch.mbarriers.offsets[column] // batch.layout.stride, batch.layout.stride
+                text = f"stores to another block than that of its mbarrier, which is rank {home}"
+                away = np.asarray(pattern.address // stride != home)
+                batch.refuse(FaultKind.MBARRIER, pattern.mask, away, line, text)
+            if not reduces and pattern.collides:  # which comes last is open
+                text = "stores asynchronously, and so do other threads of its block to the same place at once"
+                batch.fault(FaultKind.SHARED_RACE, text, line, pattern.mask.first())
             batch.bulk.store_async(pattern, partial(land, pattern), column, line, reduces=reduces)
 
     return where_active(coder, item, step)
-
-
-def _require_home(batch: Batch, pattern: SharedPattern, barrier: int, line: int) -> None:
-    """The mbarrier must lie in the same block's memory as what it counts."""
-    stride = batch.layout.stride
-    text = f"stores to another block than that of its mbarrier, which is rank {barrier // stride}"
-    away = np.asarray(pattern.address // stride != barrier // stride)
-    batch.refuse(FaultKind.MBARRIER, pattern.mask, away, line, text)
-
-
-def _require_apart(batch: Batch, pattern: SharedPattern, line: int) -> None:
-    """Two lanes may not store to one place: which of them comes last is open."""
-    if pattern.collides:
-        text = "stores asynchronously, and so do other threads of its block to the same place at once"
-        batch.fault(FaultKind.SHARED_RACE, text, line, pattern.mask.first())
