@@ -39,6 +39,8 @@ _CARRIED = frozenset({"addc", "subc", "madc"})
 _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
 #: What is not followed: textures, surfaces, and memory of several cards.
 _NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "multimem"})
+#: Integer additions that only move an address on.
+_ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
 
 
 class NoSlice(Exception):
@@ -214,20 +216,48 @@ class _Places:
     def __init__(self, block: BasicBlock) -> None:
         self._found: dict[int, tuple[Operand, int, int]] = {}
         versions: dict[str, int] = {}
+        #: What a register is since it was written here: another one, as it was then, and a distance.
+        sums: dict[str, tuple[Operand, int, int]] = {}
+
+        def origin(operand: Operand, offset: int) -> tuple[Operand, int, int]:
+            if isinstance(operand, Reg):
+                if operand.name in sums:
+                    base, version, distance = sums[operand.name]
+                    return base, version, distance + offset
+                return operand, versions.get(operand.name, 0), offset
+            return operand, 0, offset
+
         for place, item in enumerate(block.body):
             own = "shared" in item.opcode and "cluster" not in item.opcode
             if own and item.guard is None and item.opcode[0] in ("ld", "st"):
                 memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
                 if memory is not None and not isinstance(memory.base, Imm):
-                    base = memory.base
-                    version = versions.get(base.name, 0) if isinstance(base, Reg) else 0
-                    self._found[place] = base, version, memory.offset
+                    self._found[place] = origin(memory.base, memory.offset)
+            moved = _moved(item)
+            after = origin(*moved) if moved is not None else None
             for name in reads_and_writes(item)[1]:
                 versions[name] = versions.get(name, 0) + 1
+                sums.pop(name, None)
+                if after is not None:
+                    sums[name] = after
 
     def base(self, place: int) -> tuple[Operand, int, int] | None:
         """Return the base of an access, which version of it, and the distance; None of any other item."""
         return self._found.get(place)
+
+
+def _moved(item: Instruction) -> tuple[Operand, int] | None:
+    """Return a register and a distance if all that an instruction does is add them."""
+    if item.guard is not None or item.opcode[0] != "add" or len(item.operands) != 3:
+        return None
+    _, source, distance = item.operands
+    if len(item.opcode) != 2 or item.opcode[1] not in _ADDITIONS:
+        return None
+    if not isinstance(source, Reg) or not isinstance(distance, Imm) or distance.width:
+        return None
+    bits = 32 if item.opcode[1].endswith("32") else 64
+    value = distance.bits & ((1 << bits) - 1)
+    return source, value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _spaces(item: Instruction) -> set[str]:
