@@ -54,10 +54,11 @@ def finished_run(
 def refuse_what_was_stopped(path: Path) -> None:
     """Name `--resume` where a new run would stand in the place of one that was stopped."""
     try:
-        run = read_run(path)
+        # Asked first: a run that ends meanwhile has been read whole.
+        written, run = is_being_written(path), read_run(path)
     except ResultsError:
         return
-    if run.complete or is_being_written(path):
+    if written or run.complete:
         return
     raise InputError(
         f"{path} holds {plural(len(run.cases), 'case')} of a run that was stopped.",

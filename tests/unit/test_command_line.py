@@ -115,9 +115,9 @@ def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
         (["-o", "-", "--csv", "-"], "Two things cannot both go to standard output."),
         (["-o", "-", "--open"], "--open needs a page in a file."),
         (["--markdown", "--open"], "--open needs a page in a file."),
-        (["--csv", "same", "-o", "same"], "cannot both be same."),
-        (["--csv", "r.json"], "cannot both be r.json."),
-        (["--markdown", "-o", "r.json"], "cannot both be r.json."),
+        (["--csv", "same", "-o", "same"], "same is named twice."),
+        (["--csv", "r.json"], "r.json is named twice."),
+        (["--markdown", "-o", "r.json"], "r.json is named twice."),
     ]
 )
 def test_what_contradicts_itself_is_refused(measured, wrong):
