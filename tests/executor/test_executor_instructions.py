@@ -203,13 +203,10 @@ def test_packed_halves_are_compared_each_by_itself(dtype):
         np.testing.assert_array_equal(got, less[:, half])
 
 
-def surroundings(grid=(1, 1, 1), cluster=None, architecture=90, multiprocessors=132) -> Surroundings:
-    return Surroundings(Geometry(grid, (32, 1, 1)), cluster, architecture, 0, 0, multiprocessors)
-
-
 @pytest.mark.parametrize(("architecture", "warps"), [(75, 32), (80, 64), (86, 48), (89, 48), (90, 64)])
 def test_warps_of_a_multiprocessor(architecture, warps):
-    assert surroundings(architecture=architecture).of_launch()["%nwarpid"] == warps
+    around = Surroundings(Geometry((1, 1, 1), (32, 1, 1)), None, architecture, 0, 0, 132)
+    assert around.of_launch()["%nwarpid"] == warps
 
 
 def test_a_loop_that_waits_for_a_time_ends_and_says_whose_time_it_is():

@@ -28,7 +28,9 @@ def rows(gpu_count, tmp_path_factory):
         timeout=600,
     )
     assert results.exists(), process.stderr
-    return {case["kernel"]: case for case in json.loads(results.read_text())["cases"]}
+    run = json.loads(results.read_text())
+    assert run["complete"], process.stderr
+    return {case["kernel"]: case for case in run["cases"]}
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
