@@ -77,6 +77,7 @@ class Option:
     """One option: its default, its text in `--help`, and what stands there for its value.
 
     Args:
+        among: The words that it takes, where it takes no others.
         either: Whether `--no-…` switches it off.
         told: Its text where a program gives other values than a command line.
         read: Makes the field's value of what was typed, or of what a program gave.
@@ -90,6 +91,7 @@ class Option:
     short: str | None = None
     group: str = ""
     within: tuple[float, float] | None = None
+    among: tuple[str, ...] = ()
     either: bool = False
     told: str = ""
     typed: Any = None
@@ -201,6 +203,7 @@ _POISON = (
     "Whether a kernel is wrong that reads what it must not, such as C where beta is 0; else it is measured"
     " with a remark."
 )
+_FLUSHES = ("read", "write")
 _FLUSH = "On a GPU: flush L2 by reading, or by writing as do_bench and NVBench do, which leaves dirty lines."
 _CHECK_COMPILER = (
     "On a GPU: run what each ptxas at hand makes of a kernel's PTX, and hold it against the executor."
@@ -255,7 +258,7 @@ class RunOptions:
         told=_SIM_BLOCKS_TOLD,
         decides=lambda blocks: "" if blocks is None else str(blocks or "all"),
     )
-    flush: str = option("read", _FLUSH, "read|write", decides=str)
+    flush: str = option("read", _FLUSH, "|".join(_FLUSHES), among=_FLUSHES, decides=str)
     lines: bool = option(
         True,
         "On a GPU, count with sim too: bounds, and counts by source line.",
@@ -438,9 +441,8 @@ def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
 
 def _value(row: Option, given: Any) -> Any:
     value = row.read(given)
-    words = (row.metavar or "").split("|")
-    if len(words) > 1 and all(map(str.islower, words)) and value not in words:
-        raise InputError(f"{row.name} is {value!r}.", fix=f"Give {' or '.join(words)}.")
+    if row.among and value not in row.among:
+        raise InputError(f"{row.name} is {value!r}.", fix=f"Give {' or '.join(row.among)}.")
     if row.within is not None and (value is not None or row.default is not None):
         number = isinstance(value, int if row.kind is int else (int, float)) and not isinstance(value, bool)
         least, most = row.within

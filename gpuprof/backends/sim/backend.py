@@ -158,7 +158,7 @@ class SimBackend(Backend):
         dear = False
         try:
             samples = self.samples(case)
-            sampled = any(sample is not None for sample in samples)
+            sampled = any(samples)
             if sampled and len(case.launches) > 1:
                 try:
                     return self._run_in_slices(case, compiled, samples, FOLLOWS)
@@ -314,7 +314,7 @@ class SimBackend(Backend):
         *,
         once: bool = False,
     ) -> Findings:
-        sampled = any(sample is not None for sample in samples)
+        sampled = any(samples)
         problem, references = case.problem, self.references_of(case.problem)
         executed: dict[float | None, ExecutedCase] = {}
 

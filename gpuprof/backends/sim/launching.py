@@ -44,7 +44,7 @@ class Launches:
 
     @property
     def sampled(self) -> bool:
-        return any(sample is not None for sample in self.samples)
+        return any(self.samples)
 
     @property
     def follows_undefined(self) -> bool:

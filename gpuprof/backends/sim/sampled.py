@@ -29,6 +29,34 @@ from gpuprof.problems.wrong_places import describe_places
 from gpuprof.results import Verification
 from gpuprof.text import Extent
 
+#: Largest problem whose whole grid is run: multiply-adds, and elements written.
+_FULL_GRID_FMAS = 1 << 25
+_FULL_GRID_ELEMENTS = 1 << 23
+#: The same of a grid of so few blocks: a sample would be a large part of it.
+_FEW_BLOCKS = 512
+_FEW_BLOCKS_FMAS = 1 << 27
+#: Largest launch that is run whole, in lanes of all warps. A header may ask for 2^31-1 blocks however small
+#: the problem is, and running them would take hours. This many, which the narrowest of those problems need
+#: where a tile has 32 x 32 threads, take seconds when most threads have nothing to do.
+_FULL_GRID_LANES = 1 << 28
+#: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
+_SAMPLED_BLOCKS = 6
+#: Seconds that sums of tensor cores may take in a sample, and what those of one operation of a problem take:
+#: they are made bit for bit, an instruction at a time, and of wide types it adds half as many.
+_SUMS_S, _SUM_S, _WIDE_SUM_S = 2.5, 2e-9, 4e-9
+_WIDE = frozenset({"tf32", "f64"})
+#: What to say of blocks that wait for each other where nothing else helps.
+WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
+#: What a smaller size may take that is run whole, in instructions of lanes, very roughly: three seconds.
+_MOST_INSTRUCTIONS = 2.1e8
+#: So few that blocks of a smaller size have several tiles each, and seldom equally many.
+_FEW_MULTIPROCESSORS = 7
+#: Why values are computed and verified at a smaller size.
+DEPENDS = "as its blocks depend on each other"
+FOLLOWS = "as its launches depend on each other"
+DEAR = "as tensor cores' sums take long to compute"
+_VERIFIED_SMALLER = "Counted at this size, verified at {}, {}"
+
 
 def blocks_at_the_ends(launch: OneLaunch) -> Sample:
     """The first, the last and the middle block along each axis, and all combinations: edges come first."""
@@ -58,26 +86,6 @@ def _listed(blocks: list[Extent]) -> Sample:
     return Sample(
         tuple(Stratum((range(x, x + 1), range(y, y + 1), range(z, z + 1)), 1) for x, y, z in blocks)
     )
-
-
-#: Largest problem whose whole grid is run: multiply-adds, and elements written.
-_FULL_GRID_FMAS = 1 << 25
-_FULL_GRID_ELEMENTS = 1 << 23
-#: The same of a grid of so few blocks: a sample would be a large part of it.
-_FEW_BLOCKS = 512
-_FEW_BLOCKS_FMAS = 1 << 27
-#: Largest launch that is run whole, in lanes of all warps. A header may ask for 2^31-1 blocks however small
-#: the problem is, and running them would take hours. This many, which the narrowest of those problems need
-#: where a tile has 32 x 32 threads, take seconds when most threads have nothing to do.
-_FULL_GRID_LANES = 1 << 28
-#: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
-_SAMPLED_BLOCKS = 6
-#: Seconds that sums of tensor cores may take in a sample, and what those of one operation of a problem take:
-#: they are made bit for bit, an instruction at a time, and of wide types it adds half as many.
-_SUMS_S, _SUM_S, _WIDE_SUM_S = 2.5, 2e-9, 4e-9
-_WIDE = frozenset({"tf32", "f64"})
-#: What to say of blocks that wait for each other where nothing else helps.
-WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
 
 
 def sample_of(problem: Problem, one: OneLaunch, blocks: int | None) -> Sample | None:
@@ -111,17 +119,6 @@ def are_dear(operations: float, sums: Iterable[Set[str]]) -> bool:
         return False
     types = frozenset().union(*sums)
     return bool(types) and operations * (_WIDE_SUM_S if types & _WIDE else _SUM_S) > _SUMS_S
-
-
-#: What a smaller size may take that is run whole, in instructions of lanes, very roughly: three seconds.
-_MOST_INSTRUCTIONS = 2.1e8
-#: So few that blocks of a smaller size have several tiles each, and seldom equally many.
-_FEW_MULTIPROCESSORS = 7
-#: Why values are computed and verified at a smaller size.
-DEPENDS = "as its blocks depend on each other"
-FOLLOWS = "as its launches depend on each other"
-DEAR = "as tensor cores' sums take long to compute"
-_VERIFIED_SMALLER = "Counted at this size, verified at {}, {}"
 
 
 class NotConclusive(Exception):
