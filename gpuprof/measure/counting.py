@@ -22,7 +22,7 @@ from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.process import ExecutorProcess
-from gpuprof.measure.protocol import Count, Found, Open, Opened
+from gpuprof.measure.protocol import Count, Open, Opened
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
@@ -127,12 +127,11 @@ class Counting:
             self._on_counted(index, with_counts(measurement, answer, self._device))
 
 
-def findings_in(answer: Found | str) -> Findings:
+def findings_in(answer: Findings | str) -> Findings:
     """What a process answers that was to count a case, or why it does not."""
     if isinstance(answer, str):
         return Findings("skipped", reason=f"the executor did not count it: {answer}")
-    assert answer.findings is not None
-    return answer.findings
+    return answer
 
 
 def is_uncounted(measurement: Measurement) -> bool:

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from gpuprof import signals
 from gpuprof.errors import GpuprofError
-from gpuprof.measure.protocol import PlaceLost, WorkerDied
+from gpuprof.measure.protocol import PlaceLost, WorkerLost
 
 #: How soon a request to end the run is noticed, and how long threads are given to leave.
 _POLL_S = 0.1
@@ -117,7 +117,7 @@ class Pool(Generic[S]):
 
     def _serve(self, seat: S, ahead: bool) -> None:
         if ahead:
-            with suppress(WorkerDied, PlaceLost, GpuprofError, KeyboardInterrupt):  # told of work for it
+            with suppress(WorkerLost, PlaceLost, GpuprofError, KeyboardInterrupt):  # told of work for it
                 seat.open()
         try:
             while (found := self._next(seat)) is not None:

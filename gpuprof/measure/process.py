@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parent's side of a worker process: start it, ask it, and notice when it hangs or dies.
 
-Those of the executor stand beside what is measured: they count, explain, verify or compile for it.
+Those of the executor stand beside what is measured: they count, explain or compile for it.
 """
 
 import itertools
@@ -10,37 +10,29 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
 from gpuprof import signals, timeline
-from gpuprof.backends.base import Findings
 from gpuprof.errors import BackendUnavailable, GpuprofError
 from gpuprof.machine import kills_for_memory
 from gpuprof.measure import starting
-from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import (
     OUT_OF_MEMORY,
     Compiled,
-    Found,
     Open,
     Opened,
     Transport,
-    Verify,
-    WorkerDied,
-    WorkerTimeout,
+    WorkerLost,
     answer_of,
     encode,
 )
 
 #: Opening a GPU on a busy machine with a cold driver takes seconds; minutes mean that it hangs.
 OPEN_TIMEOUT_S = 120.0
-#: What ends a case ends the process that verifies it.
-_ANY_S = 1e6
 #: How soon a wait notices that the run has been asked to end.
 _POLL_S = 0.1
 #: How often a process may be taken from outside before that has to do with what it is asked.
@@ -54,7 +46,7 @@ _ALLOCATION_FAILED = re.compile("std::bad_alloc|LLVM ERROR: out of memory|OpenBL
 
 def worth_another_try(error: BaseException, tries: int) -> bool:
     """Whether what ended a request may have nothing to do with it: its process was taken from outside."""
-    return isinstance(error, WorkerDied) and error.taken and tries < TRIES_WHEN_TAKEN
+    return isinstance(error, WorkerLost) and error.taken and tries < TRIES_WHEN_TAKEN
 
 
 class WorkerProcess:
@@ -71,7 +63,7 @@ class WorkerProcess:
                 with timeline.span("worker"):
                     self.opened: Opened = self.ask(request, patience_s)
                 return
-            except (WorkerDied, WorkerTimeout) as error:
+            except WorkerLost as error:
                 self.close()
                 if not worth_another_try(error, tries):
                     raise BackendUnavailable(f"The worker process could not start: {error}.") from error
@@ -103,7 +95,7 @@ class WorkerProcess:
             raise self._death()
         try:
             return answer_of(line)
-        except WorkerDied:  # of a reply that makes no sense
+        except WorkerLost:  # of a reply that makes no sense
             self.kill()
             raise
 
@@ -118,7 +110,8 @@ class WorkerProcess:
             except Empty:
                 if left <= _POLL_S:
                     self.kill()
-                    raise WorkerTimeout(f"no answer within {timeout_s:g} s", compiling=compiling) from None
+                    why = f"no answer within {timeout_s:g} s"
+                    raise WorkerLost(why, "timeout", compiling=compiling) from None
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""
@@ -153,7 +146,7 @@ class WorkerProcess:
             while text := os.read(descriptor, _MOST_PRINTED):
                 self._printed = (self._printed + text)[-_MOST_PRINTED:]
 
-    def _death(self) -> WorkerDied:
+    def _death(self) -> WorkerLost:
         code = self._process.wait()
         self._listener.join(_POLL_S * 10)
         lines = self._printed.decode(errors="replace").strip().splitlines()
@@ -161,15 +154,15 @@ class WorkerProcess:
         failed = next(filter(_ALLOCATION_FAILED.search, reversed(lines)), None)
         if code == OUT_OF_MEMORY or (failed and code in (-signal.SIGABRT, 1)):
             what = failed if code != OUT_OF_MEMORY else lines[-1] if lines else "an allocation failed"
-            return WorkerDied(f"there is not enough memory: {what}", out_of_memory=True)
+            return WorkerLost(f"there is not enough memory: {what}", out_of_memory=True)
         if code < 0:
             name = signal.Signals(-code).name
             taken = -code == signal.SIGKILL
             if taken and kills_for_memory() > self._kills_before:
                 text = "the system had no memory left and killed the worker process"
-                return WorkerDied(text, taken=True, out_of_memory=True)
-            return WorkerDied(f"the worker process was killed by {name}{last}", taken=taken)
-        return WorkerDied(f"the worker process ended with status {code}{last}")
+                return WorkerLost(text, taken=True, out_of_memory=True)
+            return WorkerLost(f"the worker process was killed by {name}{last}", taken=taken)
+        return WorkerLost(f"the worker process ended with status {code}{last}")
 
 
 #: Processes of this machine.
@@ -190,14 +183,14 @@ class ExecutorProcess:
 
         Raises:
             GpuprofError: It cannot be started.
-            WorkerDied: The run ends.
+            WorkerLost: The run ends.
         """
         if self._worker is None and not self._closed:
             self._worker = WorkerProcess(self._request, self._patience_s)
         worker = self._worker
         if worker is None or self._closed:  # perhaps while it was being started
             self.close()
-            raise WorkerDied("the run ends")
+            raise WorkerLost("the run ends")
         return worker
 
     def ask(self, request: Callable[[float], Any], end: float) -> Any:
@@ -205,15 +198,14 @@ class ExecutorProcess:
 
         Raises:
             GpuprofError: The process cannot be started, or refused the request.
-            WorkerDied: It ended instead, as it does whatever is raised.
-            WorkerTimeout: The time was over.
+            WorkerLost: It ended instead, as it does whatever is raised, or the time was over.
         """
         for tries in itertools.count(1):
             try:
                 worker = self.open()
                 left = max(end - time.monotonic(), 0.0)
                 return worker.ask(request(left), left)
-            except (WorkerDied, WorkerTimeout, GpuprofError, KeyboardInterrupt) as error:
+            except (WorkerLost, GpuprofError, KeyboardInterrupt) as error:
                 self._discard()
                 if self._closed or not worth_another_try(error, tries):
                     raise
@@ -224,16 +216,16 @@ class ExecutorProcess:
         try:
             self.open()
             return self.ask(lambda left: request, time.monotonic() + seconds)
-        except WorkerTimeout:
-            return f"it takes more than {seconds:g} s"
-        except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
+        except (WorkerLost, GpuprofError, KeyboardInterrupt) as error:
+            if isinstance(error, WorkerLost) and error.how == "timeout":
+                return f"it takes more than {seconds:g} s"
             return f"its process was lost: {error}"
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer; a process that cannot be told is replaced when it is asked."""
         try:
             self.open().tell(request)
-        except (WorkerDied, GpuprofError):
+        except (WorkerLost, GpuprofError):
             self._discard()
 
     def close(self) -> None:
@@ -243,22 +235,5 @@ class ExecutorProcess:
     def _discard(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
-            with suppress(WorkerDied):
+            with suppress(WorkerLost):
                 worker.close()
-
-
-@contextmanager
-def verified_beside(request: Open, case: Case) -> Iterator[Callable[[], Findings | str | None]]:
-    """Have a case verified at smaller sizes by a process that ends with the block; or why it was not."""
-    process = ExecutorProcess(request)
-
-    def verify() -> Findings | str | None:
-        answer = process.answer(Verify(case), _ANY_S)
-        return answer.findings if isinstance(answer, Found) else answer
-
-    with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(verify)
-        try:
-            yield found.result
-        finally:
-            process.close()

@@ -156,23 +156,9 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Count one case that was verified elsewhere."""
+    """Count one case that was verified elsewhere: `Findings`, with a reason where nothing is counted."""
 
     case: Case
-
-
-@dataclass(frozen=True, slots=True)
-class Verify:
-    """Verify a case at the smaller sizes that stand for it, while another process counts it."""
-
-    case: Case
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What was counted, with a reason where nothing was, or verified; None where no size is affordable."""
-
-    findings: Findings | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,29 +168,24 @@ class Build:
     case: Case
 
 
-class WorkerDied(Exception):
-    """The worker ended without an answer; the text says how.
+@dataclass(eq=False)
+class WorkerLost(Exception):
+    """A worker that gave no answer, also in the place of one; the text says how.
 
     Args:
+        how: It `died`; it `vanished` with its machine or the connection, so that the case need not be to
+            blame; or it was killed when its time was over, perhaps while it was still `compiling`.
         taken: Whether a signal ended it that comes from outside, be it for want of memory.
     """
 
-    def __init__(self, text: str, *, taken: bool = False, out_of_memory: bool = False) -> None:
-        super().__init__(text)
-        self.taken = taken
-        self.out_of_memory = out_of_memory
+    text: str
+    how: Literal["died", "vanished", "timeout"] = "died"
+    compiling: bool = False
+    taken: bool = False
+    out_of_memory: bool = False
 
-
-class WorkerVanished(WorkerDied):
-    """The machine or the connection went away under the worker: the case need not be to blame."""
-
-
-class WorkerTimeout(Exception):
-    """The worker gave no answer in time and was killed, perhaps while it was still compiling."""
-
-    def __init__(self, text: str, *, compiling: bool = False) -> None:
-        super().__init__(text)
-        self.compiling = compiling
+    def __str__(self) -> str:
+        return self.text
 
 
 class PlaceLost(Exception):
@@ -212,34 +193,16 @@ class PlaceLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
-    """In the place of an answer: what whoever asked raises, a refusal or how the process ended."""
+class Refused:
+    """In the place of an answer: what a user has to mend, in the request or where it was to be answered."""
 
-    kind: Literal["input", "unavailable", "died", "timeout"]
-    text: str
-    fix: str = ""
-    compiling: bool = False
-    taken: bool = False
-    out_of_memory: bool = False
+    what: str
+    fix: str
+    is_input: bool
 
     @classmethod
-    def by(cls, error: GpuprofError | WorkerDied | WorkerTimeout) -> "Raised":
-        match error:
-            case GpuprofError():
-                refused = error.exit_code == ExitCode.BAD_INPUT
-                return cls("input" if refused else "unavailable", error.what, error.fix)
-            case WorkerTimeout():
-                return cls("timeout", str(error), compiling=error.compiling)
-            case _:
-                return cls("died", str(error), taken=error.taken, out_of_memory=error.out_of_memory)
-
-    def error(self) -> GpuprofError | WorkerDied | WorkerTimeout:
-        """That error."""
-        if self.kind == "timeout":
-            return WorkerTimeout(self.text, compiling=self.compiling)
-        if self.kind == "died":
-            return WorkerDied(self.text, taken=self.taken, out_of_memory=self.out_of_memory)
-        return (InputError if self.kind == "input" else BackendUnavailable)(self.text, fix=self.fix)
+    def by(cls, error: GpuprofError) -> "Refused":
+        return cls(error.what, error.fix, error.exit_code == ExitCode.BAD_INPUT)
 
 
 class Worker(Protocol):
@@ -256,8 +219,7 @@ class Worker(Protocol):
 
         Raises:
             GpuprofError: The worker refused the request.
-            WorkerDied: It ended instead.
-            WorkerTimeout: It did not answer in time; it has been killed.
+            WorkerLost: It ended instead, or did not answer in time and has been killed.
             KeyboardInterrupt: The run was asked to end.
         """
         ...
@@ -266,7 +228,7 @@ class Worker(Protocol):
         """Send a request that has no answer.
 
         Raises:
-            WorkerDied: The worker is gone.
+            WorkerLost: The worker is gone.
         """
         ...
 
@@ -281,7 +243,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, Opened, Size, Sized, Prepare, Reach, Device),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Verify, Found, Build, Raised),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Findings, Build, Refused, WorkerLost),
     )
 }
 
@@ -304,7 +266,9 @@ def answer_of(line: str) -> Any:
     try:
         answer = decode(line)
     except ValueError as error:
-        raise WorkerDied(f"its reply is invalid ({cut(str(error), 200)})") from error
-    if isinstance(answer, Raised):
-        raise answer.error()
+        raise WorkerLost(f"its reply is invalid ({cut(str(error), 200)})") from error
+    if isinstance(answer, WorkerLost):
+        raise answer
+    if isinstance(answer, Refused):
+        raise (InputError if answer.is_input else BackendUnavailable)(answer.what, fix=answer.fix)
     return answer

@@ -208,17 +208,15 @@ class Measuring:
 
         if card.lost is None:
             worker, card.worker = card.worker, None
-            transports = self._cards.transports(card)
             # What a case counts and why it fails is known from the first round.
             with self._cards.losing(card):
                 run_cases(
                     cases,
-                    worker or transports[0](card.request),
+                    worker,
                     replace(card.request, explain=self._options.explain and number == 0),
                     done,
-                    prepared=worker is not None,
                     on_start=started,
-                    transports=transports,
+                    transports=self._cards.transports(card),
                     memory_bytes=self._cards.memory_bytes(card),
                     on_counted=counted if self._options.lines and number == 0 else None,
                     on_timed=self._timed,

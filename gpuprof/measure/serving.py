@@ -10,9 +10,8 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
@@ -26,7 +25,6 @@ from gpuprof.machine import (
     limit_memory,
     memory_left_bytes,
     most_memory_bytes,
-    usable_cores,
 )
 from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compiler, measure_case
@@ -37,17 +35,15 @@ from gpuprof.measure.protocol import (
     Count,
     Explain,
     Explained,
-    Found,
     Measure,
     Measured,
     Open,
     Opened,
     Prepare,
-    Raised,
     Reach,
+    Refused,
     Size,
     Sized,
-    Verify,
     decode,
     encode,
 )
@@ -58,8 +54,6 @@ from gpuprof.toolchain.nvrtc import software_versions
 if TYPE_CHECKING:
     from gpuprof.backends.sim.backend import SimBackend
 
-#: Cores of which one is likely to be free for a process that verifies what another one counts.
-_WITH_ROOM = 4
 #: What may end well by luck.
 _UNDEFINED = (
     *("illegal address", "barrier", "mbarrier", "race", "undefined value", "asynchronous copy"),
@@ -94,12 +88,7 @@ class WorkerSide:
                 for found, name in [*self._found(request.cases)]:
                     self._compile.compile_ahead(found, name)
                 return None
-            case Verify():
-                found = configured(request.case, self._backend.device)
-                return Found(self._sim.verify_smaller(found, self._compile(found)))
             case Measure():
-                if self._backend.name == "sim" and usable_cores() >= _WITH_ROOM:
-                    self._sim.verify_beside = partial(self._verify_beside, request.case)
                 if request.memory_bytes:
                     self._limit_memory(request.memory_bytes)
                 measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
@@ -108,7 +97,7 @@ class WorkerSide:
             case Explain():
                 return self._explain(request)
             case Count():
-                return Found(self._count(request.case))
+                return self._count(request.case)
             case Build():
                 nothing = CompileOnlyBackend(self._backend.device, "only its resources were asked for")
                 return Measured(*measure_case(request.case, nothing, self._compile))
@@ -172,13 +161,8 @@ class WorkerSide:
         from gpuprof.backends.sim.backend import SimBackend
 
         if not isinstance(self._backend, SimBackend):
-            raise TypeError("only the executor counts, verifies and explains")
+            raise TypeError("only the executor counts and explains")
         return self._backend
-
-    def _verify_beside(self, case: Case) -> AbstractContextManager[Callable[[], Findings | str | None]]:
-        from gpuprof.measure.process import verified_beside
-
-        return verified_beside(replace(self._request, executes=self._backend.device), case)
 
     def _explain(self, request: Explain) -> Explained:
         from gpuprof.measure.explain import explain_case
@@ -221,7 +205,7 @@ def serve(requests: Iterable[str], answers: TextIO) -> None:
         try:
             answer = worker.answer(decode(line))
         except GpuprofError as error:
-            answer = Raised.by(error)
+            answer = Refused.by(error)
         except (MemoryError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.ENOMEM:
                 raise

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 
-from gpuprof import timeline
+from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
-from gpuprof.errors import CaseSkipped, GpuprofError
+from gpuprof.errors import BackendUnavailable, CaseSkipped, GpuprofError
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCase
@@ -31,9 +31,7 @@ from gpuprof.measure.protocol import (
     Symptom,
     Transport,
     Worker,
-    WorkerDied,
-    WorkerTimeout,
-    WorkerVanished,
+    WorkerLost,
 )
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
@@ -48,15 +46,17 @@ _EXECUTED_PER_S = 1e6
 _USUAL_PER_S, _SECONDS = 5e8, 5.0
 #: The longest that one explanation may take, and how long before that its worker ends the search by itself.
 _EXPLAINING_S, _MARGIN_S = 20.0, 2.0
+#: How long a device is waited for that refuses a process which is to go on, each time, and how soon a wait
+#: notices that the run has been asked to end.
+_PAUSES_S, _POLL_S = (1.0, 3.0, 9.0), 0.1
 
 
 def run_cases(
     cases: Mapping[int, Case],
-    first: Worker,
+    first: Worker | None,
     request: Open,
     on_done: OnCase,
     *,
-    prepared: bool = False,
     on_start: Callable[[int], None] = lambda index: None,
     transports: tuple[Transport, ...] = (HERE,),
     memory_bytes: int = 0,
@@ -69,7 +69,8 @@ def run_cases(
     """Measure every case, each by its index: one after the other, or with several workers the largest first.
 
     Args:
-        first: A worker that the first transport opened already; it is closed at the end.
+        first: A worker that the first transport opened, and that was told of the cases; it is closed at the
+            end. None for another one in the place of one that was closed.
         on_done: Called with a case's index and measurement when it is done, from one thread at a time.
         on_start: Called with a case's index when it begins.
         transports: Where workers can be had, one for each that runs side by side; more than one only where
@@ -85,8 +86,9 @@ def run_cases(
         PlaceLost: No place is left where cases could run, and some have not.
         KeyboardInterrupt: The run was asked to end; no worker is left.
     """
-    if not prepared:
-        with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
+    if first is None:
+        first = reopened(transports[0], request)
+        with suppress(WorkerLost):  # a worker that is gone already is replaced at its first case
             first.tell(Prepare(tuple(cases.values())))
     counting = None
     if on_counted is not None and first.opened.backend == "gpu":
@@ -136,6 +138,18 @@ def _in_order(
     yield from sorted(found.values(), key=lambda one: -cases[one[1][0]].problem.array_bytes)
 
 
+def reopened(transport: Transport, request: Open) -> Worker:
+    """A worker in the place of an earlier one; a card that others crowd may have room for it in a while."""
+    for pause_s in _PAUSES_S:
+        with suppress(BackendUnavailable):
+            return transport(request)
+        end = time.monotonic() + pause_s
+        while time.monotonic() < end:
+            signals.check()
+            time.sleep(_POLL_S)
+    return transport(request)
+
+
 @dataclass(frozen=True, eq=False)
 class _Session:
     """What all slots share."""
@@ -167,6 +181,7 @@ class _Slot:
 
     def __init__(self, session: _Session, transport: Transport, worker: Worker | None = None) -> None:
         self._session, self._transport, self._worker = session, transport, worker
+        self._open = partial(reopened, transport) if worker else transport
         self._cases, self._request = session.cases, session.request
         self._beside: ExecutorProcess | None = None
         self.closed = False
@@ -180,10 +195,17 @@ class _Slot:
     def open(self) -> None:
         """Have a worker there, and let it compile ahead."""
         if self._worker is None:
-            self._worker = self._transport(self._request)
+            worker = self._present()
             if self._session.prepares:
-                with suppress(WorkerDied):
-                    self._worker.tell(Prepare(tuple(self._cases.values())))
+                with suppress(WorkerLost):
+                    worker.tell(Prepare(tuple(self._cases.values())))
+
+    def _present(self) -> Worker:
+        """The worker, or another one in the place of one that was lost."""
+        if self._worker is None:
+            self._worker = self._open(self._request)
+            self._open = partial(reopened, self._transport)
+        return self._worker
 
     def take(self, index: int) -> None:
         """Measure a case, and tell what came of it."""
@@ -206,9 +228,8 @@ class _Slot:
 
         That was the worker's last: its driver takes a while to let go of the device.
         """
-        with suppress(WorkerDied, WorkerTimeout, PlaceLost, GpuprofError):
-            worker = self._worker = self._worker or self._transport(self._request)
-            on_reached(worker.ask(Reach(), self._request.timeout_s))
+        with suppress(WorkerLost, PlaceLost, GpuprofError):
+            on_reached(self._present().ask(Reach(), self._request.timeout_s))
         self._discard()
 
     def close(self) -> None:
@@ -228,34 +249,31 @@ class _Slot:
         """What came of a case, what there is to explain of it, and what ran it."""
         case = self._cases[index]
         fresh = self._worker is None
-        worker = self._worker = self._worker or self._transport(self._request)
+        worker = self._present()
         opened, died = worker.opened, True
         request = Measure(case, self._session.memory_bytes)
         compile_s = None if case.is_reference else self._request.compile_timeout_s
         try:
             with timeline.span("case", f"{case.name} {case.problem.label}"):
                 answer = worker.ask(request, self._request.timeout_s, compile_s=compile_s)
-        except WorkerTimeout as timeout:
+        except WorkerLost as lost:
             self._discard()
-            measurement = self._out_of_time(case, opened, compiling=timeout.compiling)
-            if timeout.compiling:  # the executor has nothing to run either
-                return measurement, None, opened
-        except WorkerDied as death:
-            self._discard()
-            vanished = isinstance(death, WorkerVanished) and index not in self._attempts
-            again = vanished or not fresh or worth_another_try(death, tries)
+            vanished = lost.how == "vanished" and index not in self._attempts
+            again = lost.how != "timeout" and (vanished or not fresh or worth_another_try(lost, tries))
             if again and not self.closed:
                 # An earlier case, the compilation of a later one, the machine or somebody else may be to
                 # blame: once more.
                 if vanished:
-                    self._attempts[index] = str(death)
+                    self._attempts[index] = str(lost)
                 return self._measure(index, tries + fresh)
-            if death.out_of_memory:
-                measurement = _without_memory(case, opened.device, death)
+            if lost.how == "timeout":
+                measurement = self._out_of_time(case, opened, compiling=lost.compiling)
+            elif lost.out_of_memory:
+                measurement = _without_memory(case, opened.device, lost)
             else:
-                measurement = ended(case, opened.device, "failed", f"It crashed its process: {death}.")
-            if death.taken:
-                return replace(measurement, lost=True), None, opened
+                measurement = ended(case, opened.device, "failed", f"It crashed its process: {lost}.")
+            if lost.taken or lost.compiling:  # of what did not compile the executor has nothing to run either
+                return replace(measurement, lost=lost.taken), None, opened
         else:
             measurement, died = answer.measurement, answer.context_lost
             self._compiling = answer.compiling
@@ -305,7 +323,7 @@ class _Slot:
                 answer = self._executor(opened.device).ask(request, time.monotonic() + _EXPLAINING_S)
         except KeyboardInterrupt:
             return replace(measurement, explanation_reason="the run was ended before")
-        except (WorkerDied, WorkerTimeout, GpuprofError) as error:
+        except (WorkerLost, GpuprofError) as error:
             if worker is not None:
                 self._discard()
             lost = f"the process that was to explain it was lost: {error}"
@@ -361,7 +379,7 @@ def _with_explanation(measurement: Measurement, question: Question, answer: Expl
     )
 
 
-def _without_memory(case: Case, device: Device, death: WorkerDied) -> Measurement:
+def _without_memory(case: Case, device: Device, death: WorkerLost) -> Measurement:
     reason = (
         f"Did not finish, which says nothing about the kernel: {death}. Choose a smaller --sizes, free"
         " memory, or run it where there is more."

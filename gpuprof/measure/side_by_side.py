@@ -28,8 +28,7 @@ from gpuprof.measure.protocol import (
     Size,
     Transport,
     Worker,
-    WorkerDied,
-    WorkerTimeout,
+    WorkerLost,
 )
 from gpuprof.measure.request import Request, as_asked
 from gpuprof.measure.sites import CardSite, sites_of
@@ -56,10 +55,8 @@ class OpenCard:
 
     def place(self, environment: Mapping[str, str]) -> Place:
         own = self.opened.environment
-        is_gpu = self.opened.backend == "gpu"
         return Place(
-            # `auto` found the first GPU, or what stands in for it.
-            selector=self.site.selector if self.site.selector != "auto" else "0" if is_gpu else "sim",
+            selector=self.site.selector,
             host=self.site.host,
             bus_id=self.opened.bus_id,
             environment={name: text for name, text in own.items() if environment.get(name) != text},
@@ -198,7 +195,7 @@ class Cards:
             opened = replace(opened, environment={**opened.environment, **sized.environment})
             if self._reach:
                 opened = replace(opened, device=worker.ask(Reach(), self._timeout_s))
-        except (WorkerDied, WorkerTimeout) as error:
+        except WorkerLost as error:
             worker.close()
             raise BackendUnavailable(
                 f"The worker process was lost before the first case: {error}."
@@ -206,6 +203,9 @@ class Cards:
         except BaseException:
             worker.close()
             raise
+        if site.selector == "auto":  # from now on what was found
+            site = replace(site, selector="0" if opened.backend == "gpu" else "sim")
+            request = replace(request, device=site.selector)
         most = max(sized.bytes_needed, default=0)
         return OpenCard(0, site, request, opened, dict(enumerate(cases)), most, worker)
 

@@ -430,6 +430,5 @@ class CardSearch:
         request = replace(self.card.request, seconds_per_case=seconds)
         transports = self._cards.transports(self.card)
         with self._cards.losing(self.card):
-            worker = transports[0](request)
             numbered = dict(enumerate(cases))
-            run_cases(numbered, worker, request, on_done, transports=transports, on_counted=on_counted)
+            run_cases(numbered, None, request, on_done, transports=transports, on_counted=on_counted)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError
 from gpuprof.machine import usable_cores
@@ -24,7 +25,6 @@ from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import (
     Build,
     Count,
-    Found,
     Measured,
     Open,
     Prepare,
@@ -89,7 +89,7 @@ class WorkerPool:
     def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnCase, until: float) -> int:
         """Count cases that `build` told of, as it does: with bounds and model, or why there are none."""
 
-        def done(index: int, answer: Found | str) -> None:
+        def done(index: int, answer: Findings | str) -> None:
             found = findings_in(answer)
             known = built[index][1] if found.reason else replace(built[index][1], outcome="ok", reason=None)
             on_done(index, with_counts(known, found, self._device))

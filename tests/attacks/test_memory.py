@@ -14,7 +14,7 @@ import pytest
 from gpuprof import machine
 from gpuprof.measure import process, starting
 from gpuprof.measure.process import WorkerProcess
-from gpuprof.measure.protocol import Open, Size, WorkerDied
+from gpuprof.measure.protocol import Open, Size, WorkerLost
 from gpuprof.problems.formulas import evaluate_arrays
 from gpuprof.toolchain.nvrtc_program import UnknownInclude, included_files
 
@@ -151,7 +151,7 @@ def died_of(monkeypatch, program):
     )
     worker._start(Open(device="none", arch=None, seed=0, seconds_per_case=0.25))
     try:
-        with pytest.raises(WorkerDied) as caught:
+        with pytest.raises(WorkerLost) as caught:
             worker.ask(Size(()), 60)
     finally:
         worker.close()

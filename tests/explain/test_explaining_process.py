@@ -19,7 +19,7 @@ from gpuprof.measure import session
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.process import ExecutorProcess
-from gpuprof.measure.protocol import Open, Opened, Question, WorkerDied, WorkerTimeout
+from gpuprof.measure.protocol import Open, Opened, Question, WorkerLost
 from gpuprof.measure.session import question_of
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
@@ -151,7 +151,7 @@ def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row, monkey
     case, measured = row
 
     def ask(self, request, end):
-        raise WorkerTimeout("no answer within 20 s")
+        raise WorkerLost("no answer within 20 s", "timeout")
 
     monkeypatch.setattr(ExecutorProcess, "ask", ask)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
@@ -168,7 +168,7 @@ def test_the_worker_that_ran_a_case_is_not_asked_twice(row):
     class Lane:
         def ask(self, request, timeout_s):
             asked.append(request)
-            raise WorkerDied("it was killed by SIGKILL", taken=True)
+            raise WorkerLost("it was killed by SIGKILL", taken=True)
 
         def close(self):
             closed.append(self)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grids that are counted as they are, without values where that is dear, and verified at a smaller size."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -18,9 +17,6 @@ from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.executor.memory import banks
 from gpuprof.kernels.shape import configure
-from gpuprof.measure.case import Case as MeasuredCase
-from gpuprof.measure.process import verified_beside
-from gpuprof.measure.protocol import Open
 from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
 
@@ -83,28 +79,8 @@ def test_a_control_slice_examines_what_a_loop_reads_of_shared_memory_once(monkey
     assert len(examined) < 50
 
 
-def test_a_large_grid_is_counted_as_it_is_and_verified_smaller_by_another_process_or_by_this_one():
-    case, request = Case(LONG), Open(executes=CARD, sim_blocks=6)
-    to_verify = MeasuredCase.of(case.kernel, LONG, params=TILE)
-    answers = []
-
-    @contextmanager
-    def helped():
-        with verified_beside(request, to_verify) as verified:
-            yield lambda: answers.append(verified()) or answers[-1]
-
-    @contextmanager
-    def lost():
-        yield lambda: "its process was lost"
-
-    found = []
-    for helper in (helped, lost):
-        backend = SimBackend(CARD, RunOptions(sim_blocks=6))
-        backend.verify_beside = helper
-        found.append(backend.run(case.shape, case.compiled))
-    beside, alone = found
-    assert beside == alone
-    assert [answer.verification for answer in answers] == [alone.verification]
+def test_a_large_grid_is_counted_as_it_is_and_verified_smaller():
+    alone = Case(LONG).run()
     assert alone.outcome == "ok"
     assert alone.verification.checked_elements == 512 * 512
     (remark,) = alone.remarks

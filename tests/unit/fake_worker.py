@@ -106,7 +106,8 @@ def open_backend(options, _libraries=()):
         with open(log, "a", encoding="utf-8") as file:
             print(os.getpid(), file=file)
         with open(log, encoding="utf-8") as file:
-            if len(file.readlines()) > int(os.environ.get("FAKE_WORKER_STARTS", "99")):
+            refusals = len(file.readlines()) - int(os.environ.get("FAKE_WORKER_STARTS", "99"))
+            if 0 < refusals <= int(os.environ.get("FAKE_WORKER_REFUSALS", "99")):
                 from gpuprof.errors import BackendUnavailable
 
                 raise BackendUnavailable("The GPU has fallen off the bus.", fix="Restart the machine.")

@@ -16,9 +16,7 @@ from gpuprof.measure.protocol import (
     MESSAGES,
     Open,
     Opened,
-    Raised,
-    WorkerDied,
-    WorkerVanished,
+    WorkerLost,
     decode,
     encode,
 )
@@ -41,10 +39,10 @@ def test_any_message_survives_its_line(kind, data):
 
 
 def test_all_messages_are_covered():
-    asked = {"Open", "Size", "Prepare", "Reach", "Measure", "Explain", "Count", "Verify"}
+    asked = {"Open", "Size", "Prepare", "Reach", "Measure", "Explain", "Count"}
     assert set(MESSAGES) == asked | {
-        *("Opened", "Sized", "Device", "Compiled", "Measured", "Explained", "Found"),
-        *("Build", "Raised"),
+        *("Opened", "Sized", "Device", "Compiled", "Measured", "Explained", "Findings"),
+        *("Build", "Refused", "WorkerLost"),
     }
 
 
@@ -80,16 +78,16 @@ def test_infinite_time_is_never_sent():
 
 
 @pytest.mark.parametrize(
-    ("late", "there", "closed", "kind", "told"),
+    ("late", "there", "closed", "how", "told"),
     [
-        (2, True, False, WorkerDied, "it was killed"),
-        (9, False, False, WorkerVanished, "w0 at tcp://there:1 was lost"),
-        (9, True, True, WorkerDied, "the run ends"),
+        (2, True, False, "died", "it was killed"),
+        (9, False, False, "vanished", "w0 at tcp://there:1 was lost"),
+        (9, True, True, "died", "the run ends"),
     ],
 )
-def test_a_clusters_reply_is_waited_for_as_long_as_it_can_come(late, there, closed, kind, told):
+def test_a_clusters_reply_is_waited_for_as_long_as_it_can_come(late, there, closed, how, told):
     """It is done, and asked for again where it is late: the worker that has it may be slow, or lost."""
-    answers = [*[TimeoutError()] * late, encode(Raised.by(WorkerDied("it was killed")))]
+    answers = [*[TimeoutError()] * late, encode(WorkerLost("it was killed"))]
     future = Mock(status="finished", result=Mock(side_effect=answers))
     future.add_done_callback.side_effect = lambda call: call(future)
     worker = ClusterWorker.__new__(ClusterWorker)
@@ -98,5 +96,6 @@ def test_a_clusters_reply_is_waited_for_as_long_as_it_can_come(late, there, clos
     worker._address, worker._closed = "tcp://there:1", threading.Event()
     if closed:
         worker._closed.set()
-    with pytest.raises(kind, match=told):
+    with pytest.raises(WorkerLost, match=told) as lost:
         worker._answer(future)
+    assert lost.value.how == how

@@ -22,7 +22,7 @@ from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.process import WorkerProcess
-from gpuprof.measure.protocol import Open, Size, WorkerTimeout
+from gpuprof.measure.protocol import Open, Size, WorkerLost
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 
@@ -58,6 +58,7 @@ def run_kernels(tmp_path, monkeypatch):
     fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+    monkeypatch.setattr(session, "_PAUSES_S", (0.01,) * 3)
 
     def run(*whats, on_finished=lambda done: None, starts=99, references="none"):
         monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
@@ -263,6 +264,14 @@ def test_worker_that_cannot_be_replaced_ends_the_run_and_keeps_what_was_measured
     kept = read_run(tmp_path / "results.json")
     assert [case.kernel for case in kept.cases] == ["k0_good", "k1_loses_context"]
     assert not kept.complete
+    assert len((tmp_path / "workers.log").read_text().splitlines()) == 1 + len(session._PAUSES_S) + 1
+
+
+def test_worker_that_a_crowded_card_refuses_a_few_times_is_replaced_all_the_same(run_kernels, monkeypatch):
+    monkeypatch.setenv("FAKE_WORKER_REFUSALS", "3")
+    run, watcher = run_kernels("good", "loses_context", "good", starts=1)
+    assert outcomes(run) == ["ok", "failed", "ok"]
+    assert watcher.workers == 5
 
 
 @pytest.mark.parametrize("when", [0, 1])
@@ -328,7 +337,7 @@ def test_worker_leaves_ctrl_c_to_the_run_that_started_it(worker):
 
 def test_worker_that_gives_no_answer_is_killed(worker):
     worker._process.send_signal(signal.SIGSTOP)
-    with pytest.raises(WorkerTimeout, match=r"no answer within 0\.2 s"):
+    with pytest.raises(WorkerLost, match=r"no answer within 0\.2 s"):
         worker.ask(Size(()), 0.2)
     assert worker._process.poll() == -signal.SIGKILL
 

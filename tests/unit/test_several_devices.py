@@ -15,6 +15,7 @@ from gpuprof.backends.select import named_devices
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.matching import match
 from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.measure import session
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.report.comma_separated import render_csv
@@ -43,6 +44,7 @@ def runner(tmp_path, monkeypatch):
     fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+    monkeypatch.setattr(session, "_PAUSES_S", ())
     monkeypatch.setenv("FAKE_WORKER_UNPLUGGED", str(tmp_path / "unplugged"))
 
     def run(*whats, device="0,1", rounds=1, watcher=None):

@@ -19,7 +19,7 @@ from gpuprof.measure import process, starting
 from gpuprof.measure.case import Case
 from gpuprof.measure.counting import findings_in
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, ExecutorProcess, WorkerProcess
-from gpuprof.measure.protocol import Open, Size, WorkerDied
+from gpuprof.measure.protocol import Open, Size, WorkerLost
 from gpuprof.tuning.tuner import WorkerPool
 
 NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
@@ -152,7 +152,7 @@ def test_process_that_is_taken_is_replaced_and_asked_again_in_the_time_of_one(
     def ask(request, timeout_s):
         asked.append(timeout_s)
         if len(asked) <= deaths:
-            raise WorkerDied("the worker process was killed by SIGKILL", taken=taken)
+            raise WorkerLost("the worker process was killed by SIGKILL", taken=taken)
         return "an answer"
 
     worker = SimpleNamespace(ask=ask, close=lambda: closed.append(worker))

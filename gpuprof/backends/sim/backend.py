@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock, Thread
@@ -84,8 +84,6 @@ _QUICK_SLICE_STEPS = 1e9
 _ORDER = "Its blocks signal each other, and only the whole grid shows whether they do so in order."
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
-#: What a smaller size is found to be, whose grid is run whole; None where no size is affordable.
-Verify = Callable[[], Findings | None]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
 
@@ -98,9 +96,6 @@ class SimBackend(Backend):
     """
 
     name: BackendName = "sim"
-    #: Has the present case verified at smaller sizes by somebody else while a block counts it: gives what is
-    #: found, or why nothing was. None where nobody helps.
-    verify_beside: Callable[[], AbstractContextManager[Callable[[], Findings | str | None]]] | None = None
 
     def __init__(
         self,
@@ -214,34 +209,17 @@ class SimBackend(Backend):
         """
         if why != DEPENDS and not any(smaller_case(case, card) for card in cards_like(self.device)):
             raise NotConclusive
-        with self._verifying_smaller(case, compiled, why) as verify:
-            counted = self._count_slices(case, compiled, samples)
-            for spec, missing in () if any(samples) else never_written(case.problem, counted.buffers):
-                return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
-            verified = verify()
+        counted = self._count_slices(case, compiled, samples)
+        for spec, missing in () if any(samples) else never_written(case.problem, counted.buffers):
+            return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
+        verified = self._verify_smaller(case, compiled, why)
         if verified is None or verified.verification is None:
             raise NotConclusive(counted.expected_instructions)
         remarks = tuple(dict.fromkeys((*verified.remarks, *counted.remarks)))
         found = findings_of(Proof(verified.verification), counted)
         return replace(found, reason=verified.reason, remarks=remarks)
 
-    @contextmanager
-    def _verifying_smaller(self, case: ConfiguredCase, compiled: Functions, why: str) -> Iterator[Verify]:
-        """Give what a smaller size is found to be: known at the end of the block where there is help."""
-        if self.verify_beside is None or why != DEPENDS:
-            yield partial(self.verify_smaller, case, compiled, why)
-            return
-        with self.verify_beside() as verified:
-
-            def verify() -> Findings | None:
-                found = verified()
-                return self.verify_smaller(case, compiled, why) if isinstance(found, str) else found
-
-            yield verify
-
-    def verify_smaller(
-        self, case: ConfiguredCase, compiled: Functions, why: str = DEPENDS
-    ) -> Findings | None:
+    def _verify_smaller(self, case: ConfiguredCase, compiled: Functions, why: str) -> Findings | None:
         """What a smaller size is found to be, whose grid is run whole; None where no size is affordable."""
         found: Findings | None = None
         seen: list[ConfiguredCase] = []

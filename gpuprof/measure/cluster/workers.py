@@ -24,10 +24,8 @@ from gpuprof.measure.protocol import (
     Open,
     Opened,
     PlaceLost,
-    Raised,
-    WorkerDied,
-    WorkerTimeout,
-    WorkerVanished,
+    Refused,
+    WorkerLost,
     answer_of,
     decode,
     encode,
@@ -62,7 +60,7 @@ class HeldWorker:
         try:
             self._worker = WorkerProcess(request, patience_s)
         except GpuprofError as error:
-            self._first = encode(Raised.by(error))
+            self._first = encode(Refused.by(error))
             return
         weakref.finalize(self, self._worker.close)
         self._first = encode(self._worker.opened)
@@ -76,15 +74,15 @@ class HeldWorker:
             return self._first
         try:
             return encode(self._worker.ask(decode(message), timeout_s, compile_s=compile_s))
-        except (GpuprofError, WorkerDied, WorkerTimeout) as error:
-            return encode(Raised.by(error))
+        except (GpuprofError, WorkerLost) as error:
+            return encode(error if isinstance(error, WorkerLost) else Refused.by(error))
 
     def tell(self, message: str) -> None:
         """Pass on a message that has no answer."""
         if self._worker is not None:
             try:
                 self._worker.tell(decode(message))
-            except WorkerDied:  # the next question will say so
+            except WorkerLost:  # the next question will say so
                 return
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -107,10 +105,9 @@ class WorkerSlot:
             address = self._present_address()
             try:
                 return ClusterWorker(self, address, request)
-            except WorkerVanished:
-                continue
-            except (WorkerDied, WorkerTimeout) as error:
-                raise PlaceLost(f"{self.member.name} cannot start a worker process: {error}") from error
+            except WorkerLost as error:
+                if error.how != "vanished":
+                    raise PlaceLost(f"{self.member.name} cannot start a worker process: {error}") from error
         raise PlaceLost(f"{self._who} is lost whenever a worker process is started there")
 
     def submit(self, address: str, function: Any, *arguments: Any) -> Any:
@@ -169,7 +166,7 @@ class ClusterWorker:
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""
         if not self._slot.connection.is_there(self._address):
-            raise WorkerDied("its machine was lost")
+            raise WorkerLost("its machine was lost")
         # Nobody waits for it: the cluster keeps it until it is done, however soon this reference ends.
         future = self._slot.submit(self._address, HeldWorker.tell, self._held, encode(request))
         import_distributed().fire_and_forget(future)
@@ -197,19 +194,20 @@ class ClusterWorker:
                 self._check_worth_waiting()
         signals.check()
         if future.status == "error":
-            raise WorkerDied(f"the cluster's worker failed: {future.exception()!r}")
-        raise WorkerVanished(self._slot.connection.lost or self._vanished)
+            raise WorkerLost(f"the cluster's worker failed: {future.exception()!r}")
+        raise self._vanished
 
     def _check_worth_waiting(self) -> None:
         signals.check()
         if self._closed.is_set():
-            raise WorkerDied("the run ends")
+            raise WorkerLost("the run ends")
         if not self._slot.connection.is_there(self._address):
-            raise WorkerVanished(self._slot.connection.lost or self._vanished)
+            raise self._vanished
 
     @property
-    def _vanished(self) -> str:
-        return f"the cluster's worker {self._slot.member.name} at {self._address} was lost"
+    def _vanished(self) -> WorkerLost:
+        lost = f"the cluster's worker {self._slot.member.name} at {self._address} was lost"
+        return WorkerLost(self._slot.connection.lost or lost, "vanished")
 
 
 def _files(folder: str) -> Mapping[str, bytes]:
