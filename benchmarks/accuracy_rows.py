@@ -92,7 +92,7 @@ def executed_shipped(one: Shipped, counted: Mapping[str, Any]) -> Row:
 
 def _measured(one: Shipped, *, whole: bool):
     backend = SimBackend(load_card("h200"), RunOptions(sim_blocks=0 if whole else None))
-    measurement, _ = measure_case(one.case, backend, Compiler(backend.compile_arch))
+    measurement, _ = measure_case(one.case, backend, Compiler(backend.device.arch))
     return measurement
 
 

@@ -44,7 +44,7 @@ def _record(backend: SimBackend, case: Measurement, answers: dict[str, dict[str,
         raise SystemExit(f"{case.kernel} is another kernel than the one that was counted.")
     problem = Problem.of(ladder.operation, tuple(case.problem.sizes.values()), case.problem.dtype)
     shape = configure(kernel, problem, case.block, case.params, backend.device)
-    compiled = compile_kernel(shape, backend.compile_arch)
+    compiled = compile_kernel(shape, backend.device.arch)
     (function,) = compiled.values()
     launches = launches_of(backend.decoded, shape, compiled, backend.samples(shape))
     (program,) = launches.programs.values()

@@ -102,7 +102,7 @@ def _commands() -> dict[str, dict[str, float]]:
 
 def _rungs() -> list[dict[str, Any]]:
     backend = SimBackend(load_card(CARD))
-    compiler = Compiler(backend.compile_arch)
+    compiler = Compiler(backend.device.arch)
     found = []
     for name, sizes in SIZES.items():
         for case in plan_cases(make_request(shipped_ladder(name), sizes=sizes)):

@@ -82,7 +82,7 @@ def executor(
     backend = SimBackend(device, RunOptions(seed=seed, sim_blocks=blocks), models=linked)
     if not linked:
         backend.decoded = replace(backend.decoded, links=_Unread())
-    return backend, Compiler(backend.compile_arch)
+    return backend, Compiler(backend.device.arch)
 
 
 def measured(

@@ -19,8 +19,7 @@ from gpuprof.kernels.kernel import Built, Kernel, Launch
 from gpuprof.measure.request import Request, make_request
 from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.toolchain.asking import version_of
-from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code
+from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code, version_of
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation

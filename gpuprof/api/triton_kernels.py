@@ -19,8 +19,7 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.request import Request, Selection, make_request
 from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.toolchain.asking import FunctionCode, version_of
-from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, compile_calls
+from gpuprof.toolchain.function_compilers import ArrayOf, FunctionCode, JitCall, compile_calls, version_of
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation

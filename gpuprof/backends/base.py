@@ -79,11 +79,6 @@ class Backend(ABC):
         """What it runs on, with what a GPU reaches."""
         return self.device
 
-    @property
-    def compile_arch(self) -> str:
-        """Architecture that kernels are compiled for, for example `sm_90`: the device's exact one."""
-        return self.device.arch
-
     #: Makes machine code of PTX where no ptxas can; None where the backend cannot either.
     assemble: Assembler | None = None
 

@@ -137,7 +137,7 @@ class WorkerSide:
     def _opened(self, reason: str | None) -> Opened:
         self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
         self._limit_memory(self._most_bytes)
-        self._compile = Compiler(self._backend.compile_arch, self._backend.expect, self._backend.assemble)
+        self._compile = Compiler(self._backend.device.arch, self._backend.expect, self._backend.assemble)
         return Opened(
             device=self._backend.device,
             backend=self._backend.name,

@@ -1,10 +1,23 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Ask the user's own Numba or CuTe DSL what one of its functions is, for a card that need not be here."""
+"""Ask the user's own Triton, Numba or CuTe DSL what a function is, for a card that need not be here.
+
+It is asked in a child of the user's process, which has the function already, wherever it was defined: a
+script, a module or a notebook. A compiler that crashes or does not end takes nothing along.
+"""
 
 import inspect
+import multiprocessing
 import re
-from collections.abc import Mapping
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +26,93 @@ from gpuprof.cubin_file import function_of
 from gpuprof.errors import foreign
 from gpuprof.ptx_directives import ptx_entries
 from gpuprof.text import Extent
-from gpuprof.toolchain.asking import FunctionCode, Question, ask
+
+_FORK = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCode:
+    """What a compiler made of a function, or why nothing.
+
+    Args:
+        taken: Of Triton's: the parameters that the machine code takes, in order; others have become part of
+            the code.
+        ctas: Blocks of a program, which are a cluster.
+        scratch_bytes: Of a block, for each hidden pointer that Triton adds to them.
+    """
+
+    ptx: str = ""
+    cubin: bytes = b""
+    entry: str = ""
+    threads: int = 0
+    shared_bytes: int = 0
+    taken: tuple[str, ...] = ()
+    ctas: int = 1
+    scratch_bytes: tuple[int, ...] = ()
+    error: str = ""
+
+
+#: What compiles, and what is said of its error.
+Question = tuple[Callable[[], FunctionCode], Callable[[BaseException], str]]
+
+
+def ask(questions: Sequence[Question], who: str, timeout_s: float, at_once: int) -> list[FunctionCode]:
+    """The answer to each question, some asked at once."""
+    answers: list[FunctionCode] = []
+    waiting = iter(questions)
+    while group := list(islice(waiting, max(1, at_once))):
+        children = [_started(*each) for each in group]
+        end = time.monotonic() + timeout_s
+        answers += [_answer(*child, end, who) for child in children]
+    return answers
+
+
+def version_of(*packages: str) -> str:
+    """The version of the first of some packages that is installed."""
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return "of this process"
+
+
+def _started(*question: Any) -> tuple[Any, Any]:
+    """A child that answers, and where its answer comes from."""
+    receiving, sending = _FORK.Pipe(duplex=False)
+    child = _FORK.Process(target=_compile, args=(sending, *question))
+    with warnings.catch_warnings():
+        # The child does nothing but compile and end, whatever threads the user's program has.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    sending.close()
+    return child, receiving
+
+
+def _compile(
+    answers: Any, compiled: Callable[[], FunctionCode], told: Callable[[BaseException], str]
+) -> None:
+    warnings.simplefilter("ignore")
+    try:
+        answer = compiled()
+    except BaseException as error:  # whatever it is, the parent tells it
+        answer = FunctionCode(error=told(error))
+    answers.send(answer)
+
+
+def _answer(child: Any, receiving: Any, end: float, who: str) -> FunctionCode:
+    """What a child answers, or why it does not."""
+    try:
+        if receiving.poll(max(0.0, end - time.monotonic())):
+            answer: FunctionCode = receiving.recv()
+            return answer
+        return FunctionCode(error=f"{who} took longer than the compile timeout.")
+    except EOFError:
+        child.join()
+        return FunctionCode(error=f"{who}'s process ended with status {child.exitcode}.")
+    finally:
+        receiving.close()
+        child.kill()
+        child.join()
+
 
 #: Allocations are aligned at least so; of a tensor CuTe wants to know it.
 _ALIGNED = 16
@@ -21,10 +120,11 @@ _ALIGNED = 16
 _WITH_SPECIFICS = 90
 
 
-def compile_with(who: str, question: Question, timeout_s: float) -> FunctionCode:
+def compile_with(who: str, compiled: Callable[[], FunctionCode], timeout_s: float) -> FunctionCode:
     """Ask Numba or CuTe DSL, by name, for what it makes of a function; why nothing, where that is so."""
-    firsts = [lambda error: f"{who} does not compile it: {foreign(error)}."]
-    (answer,) = ask([question], firsts, who, timeout_s, 1)
+    (answer,) = ask(
+        [(compiled, lambda error: f"{who} does not compile it: {foreign(error)}.")], who, timeout_s, 1
+    )
     return answer
 
 
@@ -123,3 +223,116 @@ _CUTE_TYPES = {
     **{f"{kind}{bits}": f"{kind.capitalize()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
 }
+
+
+_WARP = 32
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
+#: Where a complaint of Triton's says where: line and column of the function.
+_PLACE = re.compile(r"^at (\d+):\d+:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class JitCall:
+    """One launch to compile for.
+
+    Args:
+        values: Of all parameters by name; an array is an `ArrayOf` its element type, by NumPy's name.
+    """
+
+    function: Any
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+class ArrayOf:
+    """What Triton looks at of an array: its element type, and that it is aligned as allocations are."""
+
+    shape = (1,)
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+
+    @staticmethod
+    def data_ptr() -> int:
+        return 0
+
+    @staticmethod
+    def ptr_range() -> int:
+        return 1 << 62
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+
+def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once: int) -> list[FunctionCode]:
+    """Compile each call for an architecture, some at once; what goes wrong is told of the call.
+
+    What a launch would be specialised for is Triton's own affair: it is asked to warm up, for a device of
+    which only the architecture is known.
+    """
+    questions = [(partial(_compiled, call, arch), partial(_told, function=call.function)) for call in calls]
+    return ask(questions, "Triton", timeout_s, at_once)
+
+
+def _told(error: BaseException, function: Any) -> str:
+    """What went wrong, and on which line of the file."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" ^\t")]
+    what = lines[-1] if lines else traceback.format_exception_only(error)[-1].strip()
+    place = _PLACE.search(str(error))
+    where = f", line {_first_line(function) - 1 + int(place[1])}" if place else ""
+    return f"Triton does not compile it{where}: {what.rstrip('.')}."
+
+
+def _first_line(function: Any) -> int:
+    """The line of a function's `def`, from which Triton counts: decorators stand above it."""
+    lines, first = inspect.getsourcelines(function.fn)
+    above = next((place for place, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+    return first + above
+
+
+class _Absent:
+    """In the place of Triton's driver: one device, of which the architecture is known."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+def _of_one_line(inline: "re.Match[str]") -> str:
+    """Inline assembly, all of it on the line that it begins with: LLVM counts its lines as the source's."""
+    first, found, rest = inline[0].partition(".loc")
+    own, end, rest = rest.partition("\n")
+    return first + found + own + end + _LOC.sub("", rest)
+
+
+def _compiled(call: JitCall, arch: str) -> FunctionCode:
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.driver import driver
+
+    function = call.function
+    driver.set_active(_Absent(GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)))
+    function.device_caches.clear()
+    kernel = function.warmup(**call.values, **call.options, grid=(1, 1, 1))
+    held = kernel.metadata
+    types = kernel.src.signature
+    taken = tuple(name for name, kind in types.items() if kind != "constexpr")
+    scratch = [getattr(held, f"{name}_scratch_size", None) for name in ("global", "profile")]
+    return FunctionCode(
+        ptx=_INLINE.sub(_of_one_line, kernel.asm["ptx"]),
+        cubin=kernel.asm["cubin"],
+        entry=held.name,
+        threads=_WARP * held.num_warps,
+        shared_bytes=held.shared,
+        taken=taken,
+        ctas=getattr(held, "num_ctas", 1),
+        scratch_bytes=tuple(size for size in scratch if size is not None),
+    )

@@ -32,7 +32,7 @@ def main() -> None:
         case = Case.of(
             dataclasses.replace(kernel, source=source), Problem.of(operation, SIZE), kernel.launch.block
         )
-        measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+        measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
         print(name, keeps, measurement.outcome, measurement.reason)
 
 

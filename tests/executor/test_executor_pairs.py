@@ -18,7 +18,7 @@ from cuda_sources import either, kernel_table
 from executor_harness import caught, cuda_program, line_of, run_cuda, tells
 from race_pairs import arrays, pairs
 
-from gpuprof.backends.sim.told_faults import told
+from gpuprof.backends.sim.located import told
 from gpuprof.executor import FaultKind
 
 CLUSTERS, COPIES, PROXIES = (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from executor_harness import compile_both
 
-from gpuprof.backends.sim.instructions import Links, Listings
+from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, launch, load_program
 from gpuprof.machine_code import disassembler
@@ -273,11 +273,11 @@ def test_a_damaged_neighbour_is_told_and_spoils_nothing_else(functions):
         merged([good, damaged])
     with pytest.raises(BackendUnavailable, match="cannot read the machine code"):
         disassemble_together([good, damaged])
-    listings = Listings()
-    listings.expect(damaged)
-    assert listings.of(good) == disassemble(good)
+    links = Links()
+    links.expect(damaged)
+    assert links.listing(good) == disassemble(good)
     with pytest.raises(BackendUnavailable, match="cannot read the machine code"):
-        listings.of(damaged)
+        links.listing(damaged)
 
 
 def test_what_is_no_elf_file_is_not_merged():
@@ -301,9 +301,9 @@ def test_what_is_begun_or_expected_is_disassembled_once(functions, monkeypatch, 
         links.expect(other.cubin)
     links.begin([one])
     # The second is another process's: it finds what the first has read.
-    for listings in (links._listings, Listings()):
+    for reader in (links, Links()):
         for function in (one, *others):
-            assert read_machine_code(listings.of(function.cubin), function.entry).blocks
+            assert read_machine_code(reader.listing(function.cubin), function.entry).blocks
     links.begin([replace(one, cubin=b"damaged")])
     assert len([done for done in runs if not done.returncode]) == 1
 

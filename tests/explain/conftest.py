@@ -49,7 +49,7 @@ def run_broken(tmp_path_factory):
 def explained():
     """Explains a kernel as the worker does that is asked to: its explanation, and why there is none."""
     backend = SimBackend(load_card("h200"), models=False)
-    compiler = Compiler(backend.compile_arch)
+    compiler = Compiler(backend.device.arch)
 
     def explain(ladder, name, sizes, symptom, **question):
         case = Case.of(ladder.find(name), Problem.of(ladder.operation, sizes))

@@ -22,7 +22,7 @@ SMALL = {"kept_on_the_heap": (70, 90)}
 
 def measure(backend, kernel, size=SIZE):
     case = Case.of(kernel, Problem.of(ladder().operation, size), kernel.launch.block)
-    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
     return measurement
 
 
@@ -129,7 +129,7 @@ def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
             ;
     }"""
     device, stream = backend.device, backend._context.stream
-    options = compiler_options(backend.compile_arch, [])
+    options = compiler_options(backend.device.arch, [])
     function = LoadedModule(compile_source(source, "x.cu", "marks", options).cubin, "marks").function("marks")
     nbytes = device.shared_bytes_per_block_optin
     function.reserve_shared(nbytes, 0, nbytes)

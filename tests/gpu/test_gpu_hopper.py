@@ -16,7 +16,7 @@ SCALED_BOXES, WARPGROUP_GEMM = kernel_file("scaled_boxes"), kernel_file("warpgro
 
 @pytest.fixture
 def measure(backend, tmp_path):
-    if parse_arch(backend.compile_arch) < (9, 0):
+    if parse_arch(backend.device.arch) < (9, 0):
         pytest.skip("tensor copies came with compute capability 9.0")
 
     def measure(text, sizes, dtype):
@@ -24,7 +24,7 @@ def measure(backend, tmp_path):
         path.write_text(text)
         file = load_kernels(path)
         case = Case.of(file.kernels[0], Problem.of(file.operation, sizes, dtype))
-        measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+        measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
         assert not lost
         return measurement
 
@@ -40,7 +40,7 @@ def test_boxes_go_in_and_out(measure, sizes, dtype):
 
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (72, 40, 328), (1024, 1024, 1024)])
 def test_tensor_copies_feed_a_warpgroup(measure, backend, sizes):
-    if backend.compile_arch != "sm_90":
+    if backend.device.arch != "sm_90":
         pytest.skip("only compute capability 9.0 has wgmma")
     measurement = measure(WARPGROUP_GEMM, sizes, "f16")
     assert measurement.outcome == "ok", measurement.reason

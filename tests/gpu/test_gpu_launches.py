@@ -29,7 +29,7 @@ def case_of(path, *sizes, dtype="f32"):
 
 
 def measure(backend, case):
-    measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
     assert not lost
     return measurement
 

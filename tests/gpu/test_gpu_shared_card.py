@@ -53,6 +53,6 @@ def test_right_kernels_stay_right(backend, neighbours, operation, kernel, sizes)
     one = find_kernel(operation, kernel)
     case = Case.of(one, problem_for(one, *sizes), one.launch.block)
     for _ in range(TIMES):
-        measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+        measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
         assert not lost
         assert measurement.outcome == "ok", measurement.reason

@@ -81,7 +81,7 @@ def kernel_id(kernel):
 
 @pytest.fixture(scope="module")
 def compiler(backend):
-    return Compiler(backend.compile_arch)
+    return Compiler(backend.device.arch)
 
 
 @pytest.mark.parametrize("kernel", shipped_kernels(), ids=kernel_id)
@@ -167,7 +167,7 @@ def measure(backend, kernel, store, *, poison_inout=True, beta=0.0, size=(70, 44
     assert source != kernel.source
     changed = dataclasses.replace(kernel, source=source, poison_inout=poison_inout)
     case = Case.of(changed, Gemm(*size, alpha=1.5, beta=beta), (16, 16, 1))
-    measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
     assert not lost
     return measurement
 

@@ -184,7 +184,7 @@ CASES = [
 )
 def test_reference_is_correct_and_timed(backend, name, problem):
     case = Case(name, problem, (1, 1, 1))
-    measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
     assert not lost
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.timing.cold.median_us > 0

@@ -57,7 +57,7 @@ def test_the_trial_launch_counts_what_the_doctor_expects():
     file = read_kernels(doctor._TRIAL, Path("trial.cu"), shipped_operation)
     case = Case.of(file.kernels[0], Problem.of(file.operation, (doctor._TRIAL_ELEMENTS,)))
     backend = SimBackend(load_card("h200"))
-    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.counters["global_load_sectors"].value == doctor._TRIAL_ELEMENTS * 4 // 32
 

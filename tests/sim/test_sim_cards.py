@@ -43,10 +43,10 @@ def test_card_compiles_for_itself_and_executes_what_is_known(monkeypatch, card, 
     load_program = programs.load_program
     monkeypatch.setattr(programs, "load_program", load)
     backend = SimBackend(load_card(card), models=False)
-    assert backend.compile_arch == compiled
+    assert backend.device.arch == compiled
     assert backend.environment == {"executed_ptx": executed}
     case = Case.of(find_kernel("transpose", "naive_col"), Transpose(64, 32))
-    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
     assert measurement.outcome == "ok", measurement.reason
     assert targets == [executed]
 

@@ -59,7 +59,7 @@ def test_choice_measures_what_the_chosen_kernel_measures(executed, size, chosen)
 
 def test_what_a_choice_and_its_kernel_share_is_executed_once(monkeypatch):
     backend = SimBackend(load_card("h200"), models=False)
-    compiler = Compiler(backend.compile_arch)
+    compiler = Compiler(backend.device.arch)
     launches = []
 
     def counted(*arguments, **named):

@@ -99,7 +99,7 @@ def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, n
     assert (kernel.id, kernel.operation) == (stem, name)
     for dtype in kernel.dtypes if stem == "mine" else ("f32",):
         problem = Problem.of(operation, EXTENTS[len(operation.dimensions)], dtype)
-        measurement, _ = measure_case(Case.of(kernel, problem), backend, Compiler(backend.compile_arch))
+        measurement, _ = measure_case(Case.of(kernel, problem), backend, Compiler(backend.device.arch))
         assert measurement.outcome == "ok", measurement.reason
 
 
@@ -166,7 +166,7 @@ def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
     ladder = ladder_of([path])
     problem = Problem.of(ladder.operation, (61, 62)[: len(ladder.operation.dimensions)])
     case = Case.of(ladder.kernels[0], problem)
-    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
     assert measurement.outcome == "ok", measurement.reason
     with pytest.raises(InputError, match="has a header"):
         write_starting_point(str(path), bare, force=True)

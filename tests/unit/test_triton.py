@@ -15,8 +15,8 @@ import pytest
 from compile_support import compile_source
 
 import gpuprof
+from gpuprof.toolchain.function_compilers import JitCall, compile_calls
 from gpuprof.toolchain.nvrtc import compiler_options
-from gpuprof.toolchain.triton_compiler import JitCall, compile_calls
 
 #: `scale` is a constant where it is 1, as Triton has it; two hidden pointers follow, the first of scratch.
 SOURCE = """extern "C" __global__ void scaled(

@@ -23,7 +23,7 @@ from gpuprof.backends.sim.executed import (
 )
 from gpuprof.backends.sim.instructions import DecodedKernels
 from gpuprof.backends.sim.launching import launches_of, unchecked
-from gpuprof.backends.sim.located import FOLLOWED, failure_of, following
+from gpuprof.backends.sim.located import FOLLOWED, failure_of, following, told
 from gpuprof.backends.sim.modelling import executed_case
 from gpuprof.backends.sim.reordered import (
     check_other_orders,
@@ -49,7 +49,6 @@ from gpuprof.backends.sim.sampled import (
     verification_of_missing,
 )
 from gpuprof.backends.sim.sim_references import References
-from gpuprof.backends.sim.told_faults import told
 from gpuprof.backends.sim.watching import watching
 from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device

@@ -51,83 +51,74 @@ Weighed = Sequence[tuple[Link, Weights]]
 
 
 class Links:
-    """Links of machine code and programs, kept from one case to the next: both are the same at every size."""
+    """Links of machine code and programs, kept from one case to the next: both are the same at every size.
+
+    With what is needed, nvdisasm reads all that was expected by then.
+    """
 
     def __init__(self) -> None:
         self._links: Kept[Link | NoLink] = Kept(_KEPT_INSTRUCTIONS, _instructions)
-        self._listings = Listings()
+        self._expected: SimpleQueue[bytes] = SimpleQueue()
+        self._listings: dict[bytes, str] = {}
+        self._reading = Lock()
 
     def expect(self, cubin: bytes) -> None:
         """Be told, from any thread, of machine code that is likely to be linked."""
-        self._listings.expect(cubin)
+        self._expected.put(cubin)
 
     def begin(self, functions: Iterable[CompiledKernel]) -> None:
         """Have machine code that will be linked disassembled while the executor runs it."""
         cubins = [each.cubin for each in functions if (each.cubin, each.entry) not in self._links]
         if cubins:
-            Thread(target=self._listings.begin, args=(cubins,), daemon=True).start()
+            Thread(target=self._read_ahead, args=(cubins,), daemon=True).start()
 
     def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
         """Return the link of a function's machine code and the program that the executor runs for it."""
         if function.ptx != program.interface.module:
             ran = f"sm_{program.interface.architecture}"
             return NoLink(f"the executor runs PTX of {ran}, and the machine code is of {function.arch}")
-        key = function.cubin, function.entry
-        return self._links.of(key, partial(_link, function, program, self._listings))
+        return self._links.of((function.cubin, function.entry), partial(self._link, function, program))
 
+    def listing(self, cubin: bytes) -> str:
+        """What nvdisasm prints of machine code."""
+        with self._reading:
+            if cubin not in self._listings:
+                together = dict.fromkeys((cubin, *self._new()))
+                if sum(map(len, self._listings)) + sum(map(len, together)) > _KEPT_BYTES:
+                    self._listings.clear()
+                try:
+                    self._listings |= listings_of([*together])
+                except BackendUnavailable:  # of any of them
+                    self._listings |= listings_of([cubin])
+            return self._listings[cubin]
 
-class Listings:
-    """What nvdisasm prints of machine code: with what is needed, it reads all that was expected by then."""
-
-    def __init__(self) -> None:
-        self._expected: SimpleQueue[bytes] = SimpleQueue()
-        self._known: dict[bytes, str] = {}
-        self._reading = Lock()
-
-    def expect(self, cubin: bytes) -> None:
-        """Be told, from any thread, of machine code that is likely to be read."""
-        self._expected.put(cubin)
-
-    def begin(self, cubins: Iterable[bytes]) -> None:
-        """Read machine code ahead; what goes wrong is told to who asks for it."""
+    def _read_ahead(self, cubins: Iterable[bytes]) -> None:
+        """Disassemble; what goes wrong is told to who asks for it."""
         with suppress(Exception):
             for cubin in cubins:
-                self.of(cubin)
-
-    def of(self, cubin: bytes) -> str:
-        with self._reading:
-            if cubin not in self._known:
-                together = dict.fromkeys((cubin, *self._new()))
-                if sum(map(len, self._known)) + sum(map(len, together)) > _KEPT_BYTES:
-                    self._known.clear()
-                try:
-                    self._known |= listings_of([*together])
-                except BackendUnavailable:  # of any of them
-                    self._known |= listings_of([cubin])
-            return self._known[cubin]
+                self.listing(cubin)
 
     def _new(self) -> Iterator[bytes]:
         with suppress(Empty):
             while True:
                 cubin = self._expected.get_nowait()
-                if cubin not in self._known:
+                if cubin not in self._listings:
                     yield cubin
+
+    def _link(self, function: CompiledKernel, program: Program) -> Link | NoLink:
+        try:
+            code = read_machine_code(self.listing(function.cubin), function.entry)
+        except BackendUnavailable as error:
+            return NoLink(str(error))
+        except ValueError as error:
+            return NoLink(f"{error}.")
+        if not code.complete:
+            return NoLink("its machine code jumps to where a register says.")
+        return link(code, function.ptx, *program.listing)
 
 
 def _instructions(one: Link | NoLink) -> int:
     return 0 if isinstance(one, NoLink) else sum(len(block.instructions) for block in one.code.blocks)
-
-
-def _link(function: CompiledKernel, program: Program, listings: Listings) -> Link | NoLink:
-    try:
-        code = read_machine_code(listings.of(function.cubin), function.entry)
-    except BackendUnavailable as error:
-        return NoLink(str(error))
-    except ValueError as error:
-        return NoLink(f"{error}.")
-    if not code.complete:
-        return NoLink("its machine code jumps to where a register says.")
-    return link(code, function.ptx, *program.listing)
 
 
 def load_the_rest() -> None:
