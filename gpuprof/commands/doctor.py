@@ -331,8 +331,8 @@ def _folder(name: str, folder: Path, variable: str) -> Condition:
 
 def cluster_checks(address: str) -> Iterator[Condition]:
     """Every check of a cluster that `--cluster` would use."""
-    from gpuprof.measure.cluster.local import connect
-    from gpuprof.measure.sites import OFFER_FIX
+    from gpuprof.measure.cluster.connection import connect
+    from gpuprof.measure.side_by_side import OFFER_FIX
 
     name = "Cluster"
     try:
@@ -358,7 +358,7 @@ def cluster_checks(address: str) -> Iterator[Condition]:
 
 
 def _software(connection: "Connection", members: "list[Member]") -> Iterator[Condition]:
-    from gpuprof.measure.sites import checked_software
+    from gpuprof.measure.side_by_side import checked_software
 
     try:
         held = checked_software(connection.software(), members)

@@ -16,7 +16,7 @@ import pytest
 from gpuprof import private_folder
 from gpuprof.commands.doctor import host_checks
 from gpuprof.errors import ToolError
-from gpuprof.measure.cluster.local import _security, connect
+from gpuprof.measure.cluster.connection import _security, connect
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -163,7 +163,7 @@ def test_a_link_that_takes_the_folders_place_while_it_is_opened_is_not_followed(
 
 LOCAL = """
 import os
-from gpuprof.measure.cluster.local import connect
+from gpuprof.measure.cluster.connection import connect
 if __name__ == "__main__":
     connection = connect("local:1", gpus=False)
     count = len(connection.members())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from synthetic_times import TILES, landscape
 
-import gpuprof.measure.sites as sites
+import gpuprof.measure.side_by_side as sites
 import gpuprof.tuning.card_search as card_search
 import gpuprof.tuning.tuner as stages
 from gpuprof.devices.cards import load_card

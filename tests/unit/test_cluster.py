@@ -18,13 +18,12 @@ from unit_support import write_transpose_kernel
 from gpuprof import __version__, profile, tune
 from gpuprof.commands.doctor import examine
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError, ToolError
-from gpuprof.measure import sites
+from gpuprof.measure import side_by_side
 from gpuprof.measure.cluster import connection as connections
-from gpuprof.measure.cluster import local
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.workers import WorkerSlot
 from gpuprof.measure.run import measure
-from gpuprof.measure.sites import checked_software, sites_in
+from gpuprof.measure.side_by_side import checked_software, sites_in
 from gpuprof.measure.starting import child_environment
 from gpuprof.reading import read_run
 
@@ -193,7 +192,7 @@ def test_cluster_without_gpus_is_told_so(cluster):
 
 def test_gpus_are_sites_of_their_own(monkeypatch):
     members = [replace(MEMBER, gpus=2), replace(MEMBER, address="b", name="eight", host="node8")]
-    found = sites._gpus(object(), members)
+    found = side_by_side._gpus(object(), members)
     assert [(site.selector, site.host) for site in found] == [("0", "node7"), ("1", "node7"), ("0", "node8")]
 
 
@@ -236,9 +235,9 @@ def test_numbers_of_gpus_do_not_go_with_a_cluster():
 
 
 def test_local_workers_need_a_gpu_each(monkeypatch):
-    monkeypatch.setattr(local, "_gpus_here", lambda: ["0"])
+    monkeypatch.setattr(connections, "_gpus_here", lambda: ["0"])
     with pytest.raises(BackendUnavailable, match="needs 2 GPUs, one a worker; this machine has 1 GPU"):
-        local.connect("local:2", gpus=True)
+        connections.connect("local:2", gpus=True)
 
 
 def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
