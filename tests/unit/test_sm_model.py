@@ -227,7 +227,7 @@ def test_atomics_to_one_place_come_one_after_the_other() -> None:
 
 def test_the_busiest_part_of_l2_is_that_of_all_atomics() -> None:
     found = {(line, "global_atomic"): {"sectors": 100.0} for line in (1, 2, 3)}
-    turns = [Counter({0: 4, 1: 4}), Counter({1: 6, 64: 2}), Counter({16: 1})]
+    turns = [[([0, 1], [4, 4])], [([1, 64], [4, 2]), ([1], [2])], [([16], [1])]]
     _crowd(dict(zip(found, turns, strict=True)), found)
     of = [(each["seen_busiest_sector"], each["seen_busiest_part"]) for each in found.values()]
     assert of == [(0.5, 1.0), (0.75, 0.75), (0.0, 0.0)]
@@ -247,7 +247,8 @@ def test_sectors_pass_as_often_as_a_word_has_lanes() -> None:
     one.order, one.who = SimpleNamespace(first=0, block_threads=32), np.arange(32)
     one.site, one.by, one.strong, one.size = 0, None, True, 4
     watch.update(SimpleNamespace(address=4096), one)  # type: ignore[arg-type]
-    assert watch.turns[0, 0, False] == {128: 20, 129: 3, 130: 1}
+    ((sectors, times),) = watch.turns[0, 0, False]
+    assert dict(zip(sectors.tolist(), times.tolist(), strict=True)) == {128: 20, 129: 3, 130: 1}
 
 
 def test_lines_are_those_of_blocks_that_begin_elsewhere() -> None:

@@ -3,10 +3,11 @@
 """What the launches of a case counted together, and the time that is modelled of it."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +165,7 @@ def _requests_of(
     """What was counted and seen of a launch's requests, and how blocks move, by place."""
     found: dict[Place, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     moving: dict[Place, tuple[int, ...] | None] = {}
-    crowds: dict[Place, Counter[int]] = {}
+    crowds: dict[Place, Sequence[Any]] = {}
     for site, counted in result.sites:
         for name, times in counted.items():
             found[site.ptx_line, site.family][name] += times
@@ -183,20 +184,18 @@ def _requests_of(
     return found, moving
 
 
-def _crowd(turns: Mapping[Place, Counter[int]], found: Mapping[Place, dict[str, float]]) -> None:
+def _crowd(turns: Mapping[Place, Sequence[Any]], found: Mapping[Place, dict[str, float]]) -> None:
     """Note of atomic operations which share of their turns is that of the busiest sector, and part of L2."""
     if not turns:
         return
-    sectors = [np.fromiter(counted, np.int64) for counted in turns.values()]
-    shares = [np.fromiter(counted.values(), float) / counted.total() for counted in turns.values()]
-    ends = np.cumsum([len(those) for those in sectors])[:-1]
+    each = [[np.concatenate(column) for column in zip(*noted, strict=True)] for noted in turns.values()]
+    sectors, passes = (np.concatenate(column) for column in zip(*each, strict=True))
+    of = np.repeat(np.arange(len(each)), [len(those) for those, _ in each])
+    whole = np.bincount(of, passes)
+    asked = np.array([found[place]["sectors"] for place in turns])
     for name, nbytes in (("sector", SECTOR_BYTES), ("part", _L2_PART)):
-        known, which = np.unique(np.concatenate(sectors) * SECTOR_BYTES // nbytes, return_inverse=True)
-        each = [
-            np.bincount(those, share, len(known))
-            for those, share in zip(np.split(which, ends), shares, strict=True)
-        ]
-        loads = [found[place]["sectors"] * share for place, share in zip(turns, each, strict=True)]
-        busiest = np.argmax(np.sum(loads, axis=0))
-        for place, share in zip(turns, each, strict=True):
-            found[place][f"seen_busiest_{name}"] = float(share[busiest])
+        which = np.unique(sectors * SECTOR_BYTES // nbytes, return_inverse=True)[1]
+        busiest = which == np.bincount(which, passes * (asked / whole)[of]).argmax()
+        shares = np.bincount(of[busiest], passes[busiest], len(each)) / whole
+        for place, share in zip(turns, shares.tolist(), strict=True):
+            found[place][f"seen_busiest_{name}"] = share

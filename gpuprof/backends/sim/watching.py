@@ -9,6 +9,7 @@ sector.
 import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class CacheWatch(Observer):
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, by how many bytes the place that blocks first access moves along
             each axis of the grid, where it moves by as much from each block to the next; else None.
-        turns: By the same key, how often sectors pass for atomic operations, of those that are looked at.
+        turns: By the same key, sectors and how often each passes, of atomic operations that are looked at.
     """
 
     def __init__(self, sectors: int) -> None:
@@ -77,10 +78,10 @@ class CacheWatch(Observer):
         self._written: dict[int, tuple[int, int]] = {}
         self.handed_on: Counter[int] = Counter()
         self.moving: dict[tuple[int, int, bool], tuple[int, ...] | None] = {}
-        self.turns: dict[tuple[int, int, bool], Counter[int]] = defaultdict(Counter)
+        self.turns: dict[tuple[int, int, bool], list[Any]] = defaultdict(list)
 
     def begin(self, named: Any) -> None:
-        self._launch, self._named = self._launch + 1, named
+        self._launch, self._index_of = self._launch + 1, cache(lambda thread: named(thread)[1])
         self._after, self._written = {}, {}
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
@@ -132,16 +133,14 @@ class CacheWatch(Observer):
             if self.seen[key]["updates"] <= _MOST_LOOKS:
                 self._take_turns(self.turns[key], buffer, one)
 
-    def _take_turns(self, turns: Counter[int], buffer: Buffer, one: MemoryOperation) -> None:
-        """Count how often sectors pass: for each warp as often as their busiest word has lanes."""
+    def _take_turns(self, turns: list[Any], buffer: Buffer, one: MemoryOperation) -> None:
+        """Note how often sectors pass: for each warp as often as their busiest word has lanes."""
         some = slice(None, None, math.ceil(len(one.who) / _FEW) or 1)
         words = buffer.address + one.place[some].astype(np.int64) * one.size >> _WORD
         each, lanes = np.unique(one.who[some].astype(np.int64) // 32 << _HIGH | words, return_counts=True)
         sectors, first = np.unique(each >> _SECTOR - _WORD, return_index=True)
         if len(first):
-            passes = np.maximum.reduceat(lanes, first)
-            for sector, times in zip((sectors & _LOW).tolist(), passes.tolist(), strict=True):
-                turns[sector] += times
+            turns.append((sectors & _LOW, np.maximum.reduceat(lanes, first)))
 
     def _hand_on(self, buffer: Buffer, one: MemoryOperation) -> None:
         for address, block in self._blocks_at(buffer, one):
@@ -173,7 +172,8 @@ class CacheWatch(Observer):
         if key not in self.moving and len(one.who):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
-            copies, nbytes = len(np.unique(one.by)), one.pieces * one.size
+            # What a thread asks for stands together.
+            copies, nbytes = len(one.by) and 1 + int(np.count_nonzero(np.diff(one.by))), one.pieces * one.size
             seen["copies"] += copies
             seen["sectors"] += len(one.by) * nbytes >> _SECTOR
             one_copy = one.by[int(self._place * len(one.by)) :][:1]  # there may be none
@@ -226,7 +226,7 @@ class CacheWatch(Observer):
             middle = len(blocks) // 2
             told = np.r_[:_TELLING, middle : middle + _TELLING, -_TELLING:0]
             blocks, lowest = blocks[told], lowest[told]
-        indices = np.array([self._named(int(block) * one.order.block_threads)[1] for block in blocks])
+        indices = np.array([self._index_of(block * one.order.block_threads) for block in blocks.tolist()])
         steps, moved = indices - indices[:1], lowest - lowest[:1]
         found, _, rank, _ = np.linalg.lstsq(steps, moved.astype(np.float64), rcond=None)
         unseen = ~steps.any(axis=0)

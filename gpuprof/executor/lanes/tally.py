@@ -93,9 +93,10 @@ class Tally:
         # Views, because picking a row out of an array costs more than adding to it.
         self._threads, self._warps = list(self.threads), list(self.warps)
         self.loops = {number: LoopIterations() for number in loops or ()}
-        self._before = [
-            (before, self.loops[number]) for number, all in (loops or {}).items() for before in all
-        ]
+        self._after: dict[int, list[LoopIterations]] = defaultdict(list)
+        for number, before in (loops or {}).items():
+            for each in before:
+                self._after[each].append(self.loops[number])
 
     def add(self, site: int, event: str, per_block: Counts) -> None:
         """Add counts of shape (blocks or 1,) to one event of one site."""
@@ -110,8 +111,7 @@ class Tally:
         threads, warps = self._threads[basic_block], self._warps[basic_block]
         threads += mask.thread_count
         warps += mask.warp_count
-        for before, loop in self._before:
-            if before == basic_block:
-                loop.enter(mask)
+        for loop in self._after.get(basic_block, ()):
+            loop.enter(mask)
         if basic_block in self.loops:
             self.loops[basic_block].turn(mask)

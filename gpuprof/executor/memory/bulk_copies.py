@@ -220,6 +220,9 @@ class BulkCopies:
 
     def observe(self, columns: Columns, lanes: Bools, live: Bools, line: int) -> None:
         """The threads in `lanes` have seen a phase of each one's barrier end."""
+        if not self.events.listeners:
+            self._loads = [copy for copy in self._loads if not copy.arrived]
+            return
         for column in np.unique(columns).tolist():
             chosen = lanes & (columns == column)
             if chosen.any():
@@ -229,8 +232,6 @@ class BulkCopies:
         for (_, parity), part in self._by_parity(column, lanes):  # the phase before has ended
             self.events.synchronise(Access.ACQUIRE, part, (column, 1 - parity), line)
         phase = self.barriers.phase[:, column]
-        if not self.events.listeners:
-            self._loads = [copy for copy in self._loads if not copy.arrived]
         kept: list[_Load] = []
         for copy in self._loads:
             if copy.column == column and copy.arrived:

@@ -115,8 +115,8 @@ class Mbarriers:
         behind it, and the card stops where it brings more.
         """
         phases, shape = self.at(self.phase, columns), (self.blocks, mask.warps, 32)
-        beyond: Bools = np.zeros(shape, dtype=np.bool_)
         over = self.summed(columns, mask, counts) > self.pending
+        beyond: Bools = np.zeros(shape if over.any() else (1, 1, 1), dtype=np.bool_)
         lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
         for column in np.flatnonzero(over.any(axis=0)).tolist():
             same = lanes & (which == column)
