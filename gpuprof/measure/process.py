@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -172,9 +171,8 @@ HERE: Transport = WorkerProcess
 class ExecutorProcess:
     """One process, started when it is needed. It ends with the thread that starts it."""
 
-    def __init__(self, request: Open, patience_s: float = OPEN_TIMEOUT_S) -> None:
+    def __init__(self, request: Open) -> None:
         self._request = request
-        self._patience_s = patience_s
         self._worker: WorkerProcess | None = None
         self._closed = False
 
@@ -186,25 +184,28 @@ class ExecutorProcess:
             WorkerLost: The run ends.
         """
         if self._worker is None and not self._closed:
-            self._worker = WorkerProcess(self._request, self._patience_s)
+            self._worker = WorkerProcess(self._request)
         worker = self._worker
         if worker is None or self._closed:  # perhaps while it was being started
             self.close()
             raise WorkerLost("the run ends")
         return worker
 
-    def ask(self, request: Callable[[float], Any], end: float) -> Any:
-        """The answer to a request; a process that is taken from outside is replaced, and asked again.
+    def ask(self, request: Any, seconds: float) -> Any:
+        """The answer to a request, in so many seconds once the process is there.
+
+        One that is taken from outside is replaced, and asked again.
 
         Raises:
             GpuprofError: The process cannot be started, or refused the request.
             WorkerLost: It ended instead, as it does whatever is raised, or the time was over.
         """
+        begun = 0.0
         for tries in itertools.count(1):
             try:
                 worker = self.open()
-                left = max(end - time.monotonic(), 0.0)
-                return worker.ask(request(left), left)
+                begun = begun or time.monotonic()
+                return worker.ask(request, max(begun + seconds - time.monotonic(), 0.0))
             except (WorkerLost, GpuprofError, KeyboardInterrupt) as error:
                 self._discard()
                 if self._closed or not worth_another_try(error, tries):
@@ -212,10 +213,9 @@ class ExecutorProcess:
         raise AssertionError("tries have no end")
 
     def answer(self, request: Any, seconds: float) -> Any:
-        """The answer to a request, in so many seconds once the process is there; or why there is none."""
+        """The same, or why there is no answer."""
         try:
-            self.open()
-            return self.ask(lambda left: request, time.monotonic() + seconds)
+            return self.ask(request, seconds)
         except (WorkerLost, GpuprofError, KeyboardInterrupt) as error:
             if isinstance(error, WorkerLost) and error.how == "timeout":
                 return f"it takes more than {seconds:g} s"

@@ -3,7 +3,8 @@
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -69,39 +70,36 @@ def measure(
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
         OutputError: There is no room for what is measured, wherever; it holds the run.
     """
-    with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
-        return _in_turns(progress, measuring)[0]
+    return measure_in_turns([request], options, progress, argv=argv, keep=[keep])[0]
 
 
 def measure_in_turns(
-    requests: tuple[Request, Request],
+    requests: Sequence[Request],
     options: RunOptions,
     progress: Progress,
     *,
     argv: tuple[str, ...] = (),
-    keep: tuple[Keep | None, Keep | None] = (None, None),
-) -> tuple[Run, Run]:
-    """Measure two requests round by round: first, second, second, first, and so on."""
-    with (
-        Measuring(requests[0], options, progress, argv=argv, keep=keep[0]) as base,
-        Measuring(requests[1], options, progress, argv=argv, keep=keep[1]) as new,
-    ):
-        runs = _in_turns(progress, base, new)
-        return runs[0], runs[1]
+    keep: Sequence[Keep | None],
+) -> list[Run]:
+    """Measure requests round by round, every other time backwards: first, second, second, first, and so on.
 
-
-def _in_turns(progress: Progress, *measured: "Measuring") -> list[Run]:
-    """Measure some requests round by round, every other time backwards; their cases are counted together."""
-    progress.opened(measured[0].empty, sum(one.left for one in measured))
-    measured[0].alone = len(measured) == 1
-    complete = True
-    try:
-        for number in range(measured[0].rounds):
-            for one in measured[:: -1 if number % 2 else 1]:
-                one.round(number)
-    except (KeyboardInterrupt, OutputError):  # at the end there may be room again
-        complete = False
-    return [one.finish(complete=complete) for one in measured]
+    Their cases are counted together.
+    """
+    with ExitStack() as opened:
+        measured = [
+            opened.enter_context(Measuring(request, options, progress, argv=argv, keep=place))
+            for request, place in zip(requests, keep, strict=True)
+        ]
+        progress.opened(measured[0].empty, sum(one.left for one in measured))
+        measured[0].alone = len(measured) == 1
+        complete = True
+        try:
+            for number in range(measured[0].rounds):
+                for one in measured[:: -1 if number % 2 else 1]:
+                    one.round(number)
+        except (KeyboardInterrupt, OutputError):  # at the end there may be room again
+            complete = False
+        return [one.finish(complete=complete) for one in measured]
 
 
 class Measuring:

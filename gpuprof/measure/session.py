@@ -312,15 +312,10 @@ class _Slot:
         if not self._request.explain:
             return replace(measurement, explanation_reason="explaining was turned off")
 
-        def request(left: float) -> Explain:
-            return Explain(self._cases[index], question, max(left - _MARGIN_S, 1.0))
-
+        request = Explain(self._cases[index], question, _EXPLAINING_S - _MARGIN_S)
         worker = self._worker if question.as_run else None
         try:
-            if worker is not None:
-                answer = worker.ask(request(_EXPLAINING_S), _EXPLAINING_S)
-            else:
-                answer = self._executor(opened.device).ask(request, time.monotonic() + _EXPLAINING_S)
+            answer = (worker or self._executor(opened.device)).ask(request, _EXPLAINING_S)
         except KeyboardInterrupt:
             return replace(measurement, explanation_reason="the run was ended before")
         except (WorkerLost, GpuprofError) as error:
@@ -333,8 +328,7 @@ class _Slot:
     def _executor(self, device: Device) -> ExecutorProcess:
         """The process that explains what a GPU ran."""
         if self._beside is None:
-            request = replace(self._request, executes=device)
-            self._beside = ExecutorProcess(request, _EXPLAINING_S)
+            self._beside = ExecutorProcess(replace(self._request, executes=device))
         if self.closed:
             self._beside.close()
         return self._beside
