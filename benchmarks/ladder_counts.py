@@ -20,8 +20,7 @@ from recording import save_answers
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.device_memory import device_memory
-from gpuprof.backends.sim.launching import launches_of
+from gpuprof.backends.sim.launching import device_memory, launches_of
 from gpuprof.counters import PIPES
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import shipped_ladder

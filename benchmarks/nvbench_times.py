@@ -14,8 +14,8 @@ from typing import Any
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext
+from gpuprof.backends.gpu.driver import query_device
 from gpuprof.backends.gpu.loaded_case import LoadedCase
-from gpuprof.backends.gpu.query import query_device
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler

@@ -13,8 +13,7 @@ import ctypes
 import numpy as np
 
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
-from gpuprof.backends.gpu.driver import call, driver
-from gpuprof.backends.gpu.query import query_device
+from gpuprof.backends.gpu.driver import call, driver, query_device
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 

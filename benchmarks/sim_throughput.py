@@ -31,8 +31,7 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.request import make_request
+from gpuprof.measure.request import make_request, plan_cases
 
 CARD = "h200"
 #: A size that is run whole, and one of which a sample is.

@@ -105,7 +105,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="session")
 def gpu_count():
     """Number of GPUs; without one the test is skipped, or fails under GPUPROF_REQUIRE_GPU=1."""
-    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.backends.gpu.driver import device_count
     from gpuprof.errors import BackendUnavailable
 
     try:

@@ -21,8 +21,7 @@ from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
-from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
+from gpuprof.measure.request import Request, Selection, find_kernels, make_request, plan_cases, select
 from gpuprof.measure.run import Progress, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.options import CounterOptions, RunOptions, SelectOptions, run_options

@@ -48,7 +48,7 @@ def named_devices(selector: str) -> tuple[str, ...]:
 
 
 def _all_gpus() -> tuple[str, ...]:
-    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.backends.gpu.driver import device_count
 
     count = device_count()
     if not count:
@@ -107,7 +107,7 @@ def named_arch(selector: str, arch: str | None) -> str:
     if arch or kind in ("sim", "none"):
         return _card(card, arch).arch
     ordinal = int(name) if name.isdecimal() else 0
-    code = f"from gpuprof.backends.gpu.query import query_device as query; print(query({ordinal}).arch)"
+    code = f"from gpuprof.backends.gpu.driver import query_device as query; print(query({ordinal}).arch)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return done.stdout.strip() or _DEFAULT_ARCH
 

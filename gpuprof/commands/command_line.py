@@ -178,7 +178,7 @@ def _start_executors(request: "Request", options: RunOptions) -> None:
     """Start what will count, or execute, beside the first worker while that one opens its device."""
     from gpuprof.machine import usable_cores
     from gpuprof.measure.counting import processes
-    from gpuprof.measure.plan import plan_cases, worth_starting
+    from gpuprof.measure.request import plan_cases, worth_starting
     from gpuprof.measure.starting import start_ahead
 
     kind = options.device.partition(":")[0]

@@ -195,7 +195,7 @@ def _ptxas() -> Condition:
 
 
 def _gpus() -> str:
-    from gpuprof.backends.gpu.query import device_count, driver_versions, query_device
+    from gpuprof.backends.gpu.driver import device_count, driver_versions, query_device
     from gpuprof.errors import BackendUnavailable
 
     found = [query_device(ordinal) for ordinal in range(device_count())]
@@ -207,8 +207,8 @@ def _gpus() -> str:
 
 def _states() -> Iterator[Condition]:
     """What NVML says of every GPU, and whose driver it is."""
+    from gpuprof.backends.gpu.driver import device_count, pci_bus_id
     from gpuprof.backends.gpu.nvml import conditions
-    from gpuprof.backends.gpu.query import device_count, pci_bus_id
 
     for ordinal in range(device_count()):
         for found in conditions(pci_bus_id(ordinal)):

@@ -140,8 +140,7 @@ def _record(selector: str, device: Device) -> dict[str, Any]:
 
 def _devices_here() -> tuple[tuple[Device, ...], str]:
     """The GPUs here, and why there are none."""
-    from gpuprof.backends.gpu.driver import driver
-    from gpuprof.backends.gpu.query import query_devices
+    from gpuprof.backends.gpu.driver import driver, query_devices
 
     try:
         driver()
@@ -154,7 +153,7 @@ def _devices_here() -> tuple[tuple[Device, ...], str]:
 def _measured_devices() -> Iterator[tuple[Device, dict[str, float], list[str]]]:
     """The GPUs here with their rates, what modelled times need beside, and what of that was not measured."""
     from gpuprof.backends.gpu.backend import GpuBackend
-    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.backends.gpu.driver import device_count
     from gpuprof.statistics import SamplingBudget
 
     for ordinal in range(device_count()):

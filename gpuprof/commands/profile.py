@@ -39,8 +39,7 @@ from gpuprof.commands.resuming import (
 from gpuprof.console import hand_over, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable
-from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.request import Request
+from gpuprof.measure.request import Request, plan_cases
 from gpuprof.measure.run import Progress, measure
 from gpuprof.options import CounterOptions, Given, OutputOptions, RunOptions
 from gpuprof.reading import read_run

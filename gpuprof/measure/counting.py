@@ -19,10 +19,10 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
-from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import Count, Open, Opened
+from gpuprof.measure.request import worth_starting
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.

@@ -20,7 +20,6 @@ from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
-from gpuprof.measure.plan import check_memory, plan_cases, worth_starting
 from gpuprof.measure.process import HERE, OPEN_TIMEOUT_S
 from gpuprof.measure.protocol import (
     Open,
@@ -33,7 +32,7 @@ from gpuprof.measure.protocol import (
     Worker,
     WorkerLost,
 )
-from gpuprof.measure.request import Request, as_asked
+from gpuprof.measure.request import Request, as_asked, check_memory, plan_cases, worth_starting
 from gpuprof.options import RunOptions
 from gpuprof.results import Place
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext, link_ptx
-from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.driver import call, driver, query_device
 from gpuprof.backends.gpu.loaded_case import LoadedCase
-from gpuprof.backends.gpu.query import query_device
 from gpuprof.errors import CaseFailure, GpuprofError
 from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case, configured

@@ -14,7 +14,7 @@ import pytest
 from bulk_sources import STORED, cuda
 from executor_harness import caught, compile_cuda, line_of, run_cuda
 
-from gpuprof.backends.sim.device_memory import descriptor_of
+from gpuprof.backends.sim.launching import descriptor_of
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, encode_tensor_map, launch, load_program
 
 sys.path.insert(0, str(Path(__file__).parent / "copy_engine"))

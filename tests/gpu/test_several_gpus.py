@@ -23,7 +23,7 @@ from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.loaded_case import LoadedCase
-from gpuprof.backends.gpu.query import query_device
+from gpuprof.backends.gpu.driver import query_device
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.execute import Compiler
@@ -153,7 +153,7 @@ def workers_of(parent):
 @pytest.mark.gpu
 def test_gpu_that_somebody_else_uses_is_named(two_gpus, kernels):
     pynvml = pytest.importorskip("pynvml")
-    from gpuprof.backends.gpu.query import pci_bus_id
+    from gpuprof.backends.gpu.driver import pci_bus_id
 
     load = subprocess.Popen(
         [sys.executable, "-c", LOAD], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuprof.backends.gpu import query
+from gpuprof.backends.gpu import driver
 from gpuprof.backends.gpu.nvml import conditions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import doctor
@@ -27,7 +27,7 @@ def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
     def none():
         raise BackendUnavailable("No driver.", fix="Install one.")
 
-    monkeypatch.setattr(query, "device_count", none)
+    monkeypatch.setattr(driver, "device_count", none)
     assert doctor.examine(0) == ExitCode.OK
     text = capsys.readouterr().out
     assert "without   GPU: No driver" in text

@@ -15,7 +15,7 @@ from unit_support import build_request
 import gpuprof
 from gpuprof.api import measuring
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.plan import plan_cases
+from gpuprof.measure.request import plan_cases
 from gpuprof.ncu import collecting as profiling
 from gpuprof.ncu.collecting import add_counters
 from gpuprof.ncu.invocation import NcuOptions

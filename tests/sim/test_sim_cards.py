@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import gpuprof
 from gpuprof.backends.sim import instructions as programs
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.device_memory import device_memory
+from gpuprof.backends.sim.launching import device_memory
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case

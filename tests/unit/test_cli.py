@@ -19,7 +19,7 @@ from gpuprof.commands.profile import Destination, exit_code, failing_case
 from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shipped import shipped_names
-from gpuprof.measure.plan import plan_cases
+from gpuprof.measure.request import plan_cases
 from gpuprof.options import OutputOptions
 from gpuprof.reading import read_run
 

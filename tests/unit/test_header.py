@@ -19,7 +19,7 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
-from gpuprof.measure.plan import plan_cases
+from gpuprof.measure.request import plan_cases
 from gpuprof.results import PublishedFigure
 
 PATH = Path("kernels/mine.cu")

@@ -21,8 +21,7 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
-from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.request import Selection, make_request
+from gpuprof.measure.request import Selection, check_memory, make_request, plan_cases
 from gpuprof.options import read_sim_blocks
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes

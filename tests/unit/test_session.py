@@ -20,9 +20,9 @@ from unit_support import DEVICE, parse_kernel
 from gpuprof.errors import BackendUnavailable
 from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
-from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerLost
+from gpuprof.measure.request import plan_cases
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 

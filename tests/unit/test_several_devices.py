@@ -178,9 +178,9 @@ def test_devices_that_an_option_names(selector, names):
 
 
 def test_all_are_those_that_the_driver_shows(monkeypatch):
-    monkeypatch.setattr("gpuprof.backends.gpu.query.device_count", lambda: 3)
+    monkeypatch.setattr("gpuprof.backends.gpu.driver.device_count", lambda: 3)
     assert named_devices("all") == ("0", "1", "2")
-    monkeypatch.setattr("gpuprof.backends.gpu.query.device_count", lambda: 0)
+    monkeypatch.setattr("gpuprof.backends.gpu.driver.device_count", lambda: 0)
     with pytest.raises(BackendUnavailable, match="shows no GPU"):
         named_devices("all")
 

@@ -156,7 +156,7 @@ def test_process_that_is_taken_is_replaced_and_asked_again_in_the_time_of_one(
         return "an answer"
 
     worker = SimpleNamespace(ask=ask, close=lambda: closed.append(worker))
-    monkeypatch.setattr(process, "WorkerProcess", lambda request, patience_s: worker)
+    monkeypatch.setattr(process, "WorkerProcess", lambda request: worker)
     assert ExecutorProcess(NONE).answer(Size(()), 20.0) == answer
     assert (len(asked), len(closed)) == (tries, min(deaths, tries))
     assert 20 >= asked[0] >= asked[-1]

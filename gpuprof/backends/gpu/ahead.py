@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuprof.backends.gpu.device_code import compiled_code
-from gpuprof.backends.gpu.driver import driver
-from gpuprof.backends.gpu.query import device_handle, query_device
+from gpuprof.backends.gpu.driver import device_handle, driver, query_device
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import available_memory_bytes
 from gpuprof.toolchain.nvrtc import supported_archs

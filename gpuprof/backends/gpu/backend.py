@@ -15,12 +15,11 @@ from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, link_ptx
 from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
-from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.driver import call, driver, driver_versions, query_device
 from gpuprof.backends.gpu.launch_checks import LaunchChecks, verify_again
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
-from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, L2Flush, Launch
 from gpuprof.backends.gpu.torch_functions import TorchLaunch

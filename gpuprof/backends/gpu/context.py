@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.device_code import compiled_code, file_name
-from gpuprof.backends.gpu.driver import DriverError, call, driver
-from gpuprof.backends.gpu.query import device_handle, pci_bus_id
+from gpuprof.backends.gpu.driver import DriverError, call, device_handle, driver, pci_bus_id
 from gpuprof.cubin_file import misplaced_shared
 from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.text import Extent

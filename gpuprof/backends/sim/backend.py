@@ -11,7 +11,6 @@ from threading import Lock, Thread
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim.device_memory import check_room, device_memory
 from gpuprof.backends.sim.executed import (
     RUN_WHOLE,
     BlocksBuildOnEachOther,
@@ -22,7 +21,7 @@ from gpuprof.backends.sim.executed import (
     findings_of,
 )
 from gpuprof.backends.sim.instructions import DecodedKernels
-from gpuprof.backends.sim.launching import launches_of, unchecked
+from gpuprof.backends.sim.launching import check_room, device_memory, launches_of, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, failure_of, following, told
 from gpuprof.backends.sim.modelling import executed_case
 from gpuprof.backends.sim.reordered import (

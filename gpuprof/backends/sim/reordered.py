@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuprof.backends.base import Findings
-from gpuprof.backends.sim.device_memory import device_memory, initial_content, renew
 from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase
+from gpuprof.backends.sim.launching import device_memory, initial_content, renew
 from gpuprof.backends.sim.located import failure_of, told
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.verification import sentence_of

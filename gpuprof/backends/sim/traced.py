@@ -15,9 +15,8 @@ import numpy as np
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.device_memory import device_memory, initial_content
 from gpuprof.backends.sim.executed import stands_elsewhere
-from gpuprof.backends.sim.launching import Launches, launches_of
+from gpuprof.backends.sim.launching import Launches, device_memory, initial_content, launches_of
 from gpuprof.backends.sim.located import FOLLOWED, behind, explain_fault, following, line_of, told, who
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (

@@ -327,7 +327,7 @@ def _security(distributed: Any) -> Any:
 
 def _gpus_here() -> list[str]:
     """What `CUDA_VISIBLE_DEVICES` of a process with one GPU is, for each of this machine's."""
-    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.backends.gpu.driver import device_count
 
     try:
         count = device_count()

@@ -19,7 +19,7 @@ import numpy as np
 from card_process import KernelsOnCard
 from executor_harness import compile_both
 
-from gpuprof.backends.sim.device_memory import descriptor_of
+from gpuprof.backends.sim.launching import descriptor_of
 from gpuprof.executor import GlobalMemory, Program, encode_tensor_map, launch, load_program
 from gpuprof.kernels.tensor_map import TensorMap
 
