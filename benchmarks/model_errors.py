@@ -38,7 +38,7 @@ from typing import Any
 from gpuprof.analysis.models import stalled
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.modelling import played
+from gpuprof.backends.sim.executed import played
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from compile_support import compile_source
 
-from gpuprof.backends.sim.modelling import _crowd
+from gpuprof.backends.sim.executed import _crowd
 from gpuprof.backends.sim.watching import CacheWatch, _lines
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card

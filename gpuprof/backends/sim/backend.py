@@ -18,12 +18,12 @@ from gpuprof.backends.sim.executed import (
     SampleFallsShort,
     check_coverage,
     check_verdict,
+    executed_case,
     findings_of,
 )
 from gpuprof.backends.sim.instructions import DecodedKernels
 from gpuprof.backends.sim.launching import check_room, device_memory, launches_of, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, failure_of, following, told
-from gpuprof.backends.sim.modelling import executed_case
 from gpuprof.backends.sim.reordered import (
     check_other_orders,
     outlasts_a_launch,
