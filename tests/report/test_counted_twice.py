@@ -8,7 +8,7 @@ from each import each
 from synthetic_runs import Gemm, counted_run, counters, gemm_case, record, run, sim_run, transpose_run
 
 from gpuprof.analysis.counts import address_conflicts, sampled
-from gpuprof.comparison.disagreement import differences
+from gpuprof.comparison.cautions import differences
 from gpuprof.results import Counter, Measurement
 
 LOADS = ("shared_load_wavefronts", "shared_load_bank_conflicts")

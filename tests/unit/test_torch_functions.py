@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from problem_support import ladder, problem_for
 
-from gpuprof.backends.gpu.torch_functions import Torch
+from gpuprof.backends.gpu.libraries import Torch
 from gpuprof.errors import BackendUnavailable, CaseSkipped
 
 PROBLEM = problem_for(ladder("attention")[0], 1, 2, 70, 64, dtype="f16", causal=1.0)

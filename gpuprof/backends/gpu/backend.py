@@ -17,12 +17,11 @@ from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, li
 from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
 from gpuprof.backends.gpu.driver import call, driver, driver_versions, query_device
 from gpuprof.backends.gpu.launch_checks import LaunchChecks, verify_again
-from gpuprof.backends.gpu.libraries import Libraries
+from gpuprof.backends.gpu.libraries import Libraries, TorchLaunch
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, L2Flush, Launch
-from gpuprof.backends.gpu.torch_functions import TorchLaunch
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
