@@ -128,8 +128,8 @@ class Measurement:
         reason: Why the outcome is not `ok`, in a sentence.
         verification: How its output compared with the reference.
         event_floor_us: What the same clock gives for an empty kernel.
-        event_pair_us: What two events are apart with nothing between them, already taken off each of the
-            times; None where no events were used, and in files of before, whose times have it in them.
+        event_pair_us: What events take themselves, already taken off each of the times; None where no
+            events were used, and in files of before, whose times have it in them.
         resources: What a block occupies.
         occupancy: How many warps fit, and what binds.
         clocks: The GPU's clocks around the timing.

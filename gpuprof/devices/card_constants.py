@@ -60,10 +60,10 @@ def constants_of(device: Device) -> CardConstants:
 
 def _unwritten_bytes(kept: Mapping[str, Any]) -> float:
     """By how much a copy ends sooner than DRAM could have taken all of it."""
-    values = kept["constants"]
-    us: float = values[f"copy_{_COPIED_MIB}_mib_cold_us"] - values["empty_block_cold_us"]
-    rate: float = kept["measured_rates"]["dram_copy_gbps"]
-    return max(0.0, 2 * (_COPIED_MIB << 20) - us * 1e3 * rate)
+    rates = kept["measured_rates"]
+    us: float = kept["constants"][f"copy_{_COPIED_MIB}_mib_cold_us"] - rates["event_floor_us"]
+    unwritten: float = 2 * (_COPIED_MIB << 20) - us * 1e3 * rates["dram_copy_gbps"]
+    return max(0.0, unwritten)
 
 
 @cache

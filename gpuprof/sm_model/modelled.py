@@ -37,8 +37,6 @@ _ATOMICS = 2
 _HANDED_ON = 3
 #: Of a path, the share of instructions that it may leave out and still be the whole life of a warp.
 _LEFT_OUT = 0.02
-#: A cold kernel fetches its code and its arguments from DRAM, one after the other.
-_COLD_FETCHES = 2
 #: Warps go as many ways where some of them do what others do not.
 _ROLES = 8
 #: What goes through the caches of textures.
@@ -86,9 +84,8 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
         raise NotModelled("The clock of its device is not known.")
     constants = constants_of(device)
     rates, values = constants.rates, constants.values
-    cold = _COLD_FETCHES * rates["dram_latency_cycles"] + sum(
-        fetch_cycles(launch, values) for launch in launches
-    )
+    # Its arguments come from DRAM; an empty kernel has none.
+    cold = rates["dram_latency_cycles"] + sum(fetch_cycles(launch, values) for launch in launches)
     cycles, tail, atomics, most = 0.0, 0.0, 0.0, 1.0
     spent: defaultdict[tuple[int, str], float] = defaultdict(float)
     for launch in launches:
@@ -98,8 +95,8 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
         whole = max(1e-9, sum(where.values()))
         for key, each in where.items():
             spent[key] += each / whole * (taken - last)
-    empty = device.measured_rates.get("event_floor_us", values["empty_block_cold_us"])
-    between = empty + (len(launches) - 1) * rates["launch_floor_us"] + cold / device.sm_clock_mhz
+    between = rates["event_floor_us"] + (len(launches) - 1) * rates["launch_floor_us"]
+    between += cold / device.sm_clock_mhz
     us = between + cycles / device.sm_clock_mhz
     low, high = _INTERVALS[constants.near]
     unsure = atomics / device.sm_clock_mhz / us

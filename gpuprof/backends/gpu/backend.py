@@ -173,8 +173,21 @@ class GpuBackend(Backend):
     def _timer(self) -> EventTimer:
         timer = EventTimer(self._context.stream, self._flush.queue)
         with timeline.span("calibrate"):
-            timer.calibrate()
+            timer.calibrate(self._empty_kernel)
         return timer
+
+    @cached_property
+    def _empty_kernel(self) -> Launch:
+        """Its code is loaded at its first launch, too."""
+        function, stream = self._arrays.code("f32").load("nothing"), self._context.stream
+        arguments = Arguments([])
+
+        def launch() -> None:
+            function.launch((1, 1, 1), (32, 1, 1), 0, stream, arguments)
+
+        launch()
+        self._context.synchronize()
+        return launch
 
     def _arrays_of(self, problem: Problem) -> ProblemArrays:
         """Those of a problem, behind all that times launches: no kernel runs before that is there."""
@@ -412,13 +425,8 @@ class GpuBackend(Backend):
     @cached_property
     def _event_floor_us(self) -> float:
         """Microseconds that the timer gives an empty kernel: no time can be told from less."""
-        function = self._arrays.code("f32").load("nothing")
-        arguments = Arguments([])
-
-        def launch() -> None:
-            function.launch((1, 1, 1), (32, 1, 1), 0, self._context.stream, arguments)
-
-        return self._cold_us(launch, self._timer.max_batch(1), settle=2)
+        timer = self._timer
+        return self._cold_us(self._empty_kernel, timer.max_batch(1), settle=2)
 
     def _with_copy_bandwidth(self, device: Device) -> Device:
         """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""

@@ -174,7 +174,6 @@ class ConstantMeter(Meter):
         for waves in (4, 16):
             launch = self._life(0, device.sm_count * resident * waves, 128)
             found[f"empty_blocks_of_128_waves_{waves}_us"] = self._warm_us(launch)
-        found["empty_block_cold_us"] = self._cold_us(self._life(0, 1, _LANES))
         return found
 
     def _life(self, cycles: int, grid: int, threads: int) -> Launch:

@@ -8,9 +8,11 @@ Nothing is queued there that may wait for the device: no allocation or release, 
 copy, no first launch of a function, and no more commands than the driver takes. Where something waits all the
 same, the gate opens by itself, and the case is measured without one.
 
-Two events with nothing between them are some microseconds apart: 2.9 us on an H200, whatever ran before. That
-is taken off each interval. What is left agrees with Nsight Compute's time of the same kernels
-(docs/how-it-measures.md). Other clocks agree less: `%globaltimer` read by kernels around, graphs of launches.
+Events take some microseconds themselves, more on some machines than on others. What an interval with an empty
+kernel inside is longer than Nsight Compute would have it is taken off each interval: what is left agrees with
+its time of the same kernels on each of them (docs/how-it-measures.md). Two events with nothing between them
+tell less: they are 1.3 us apart on a machine with one H200 and 2.9 us on one with two, and times from there
+differ by a microsecond. So do other clocks: `%globaltimer` read by kernels around, graphs of launches.
 """
 
 import ctypes
@@ -35,8 +37,10 @@ _PLACES = 4
 _COMMANDS = 512
 #: More are not queued behind a gate: the driver blocks at the 1,021st (H100, driver 580).
 _MOST_COMMANDS = 960
-#: Batches whose intervals with nothing inside are averaged: an event ticks 32 ns, their mean does much finer.
+#: Batches of empty kernels that are averaged: an event ticks 32 ns, their mean does much finer.
 _EMPTY_BATCHES = 4
+#: What an empty kernel takes where short kernels take what Nsight Compute says (H200).
+_EMPTY_KERNEL_US = 1.2
 #: No time is shorter than a tick.
 _TICK_US = 0.032
 #: Longest a gate stays closed. Queueing a batch takes milliseconds; longer means that a driver call waits for
@@ -137,18 +141,18 @@ class EventTimer:
 
     @property
     def pair_us(self) -> float:
-        """What two events are apart with nothing between them.
+        """What events take themselves in each interval.
 
         0 before `calibrate`, and where launches are not gated, since intervals are then the host's.
         """
         return 0.0 if self.ungated else self._pair_us
 
-    def calibrate(self) -> None:
-        """Measure what the clock itself takes; the flush must have run before."""
+    def calibrate(self, empty: Launch) -> None:
+        """Measure what the clock itself takes by an empty kernel; it and the flush must have run before."""
         times: list[float] = []
         for _ in range(_EMPTY_BATCHES):
             self.reset()
-            batch = self.cold(lambda: None, _BATCH, settle=1, launches=0)
+            batch = self.cold(empty, _BATCH, settle=1)
             times += [] if self.ungated else batch
         # Nothing of that can wait for the device where a stream can be held back at all.
         self.gate.available = bool(times)
@@ -156,7 +160,7 @@ class EventTimer:
         if times:
             times.sort()
             quarter = len(times) // 4
-            self._pair_us = round(fmean(times[quarter:-quarter]), 4)
+            self._pair_us = max(0.0, round(fmean(times[quarter:-quarter]) - _EMPTY_KERNEL_US, 4))
 
     def reset(self) -> None:
         """Hold launches back again, where the driver can."""
