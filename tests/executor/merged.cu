@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that access shared memory, and what ptxas merges the accesses to.
+// Kernels whose accesses to shared memory ptxas merges, or does not.
 
 //:: BEHIND
 extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadIdx.x;
@@ -27,25 +27,20 @@ extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadId
 //:: an array that starts at an odd word
 //: frame = "BEHIND"
 //: COUNT = "3"
-//: expected = { LDS = 5, STS = 5 }
 
 //:: an array that starts at an odd pair
 //: frame = "BEHIND"
 //: COUNT = "6"
-//: expected = { "LDS.64" = 2, LDS = 1, "STS.64" = 2, STS = 1 }
 
 //:: rows padded to 33
 //: frame = "PADDED"
 //: WIDTH = "33"
-//: expected = { LDS = 32, STS = 32 }
 
 //:: rows padded to 36
 //: frame = "PADDED"
 //: WIDTH = "36"
-//: expected = { "LDS.128" = 8, STS = 32 }
 
 //:: doubles
-//: expected = { "LDS.128" = 2, "STS.128" = 2 }
 extern "C" __global__ void k(const double *A, double *O, int n) {
     int t = threadIdx.x;
     __shared__ double s[32][4];
@@ -55,7 +50,6 @@ extern "C" __global__ void k(const double *A, double *O, int n) {
 }
 
 //:: pairs of float2
-//: expected = { "LDS.128" = 1, "STS.128" = 1 }
 extern "C" __global__ void k(const float2 *A, float *O, int n) {
     int t = threadIdx.x;
     __shared__ float2 s[32][2];
@@ -66,7 +60,6 @@ extern "C" __global__ void k(const float2 *A, float *O, int n) {
 }
 
 //:: an array behind a flag, by its name
-//: expected = { "LDS.128" = 2, LDS = 2, STS = 2 }
 extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadIdx.x;
     __shared__ bool flag;
     __shared__ float s[8];

@@ -9,7 +9,7 @@ import pytest
 from bulk_sources import STORED, cuda
 from executor_harness import caught, line_of, run_cuda
 
-from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, combined, launch, load_program
+from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
 
 pytestmark = pytest.mark.deep
 
@@ -18,129 +18,6 @@ FLOATS = np.arange(64, dtype=np.float32)
 
 def follow(source: str, *arrays: np.ndarray, **keywords):
     return run_cuda(source, *arrays, follow_undefined=True, **keywords)
-
-
-def refused(source: str, *arrays: np.ndarray, use: str = "// counts", read: str = "// read", **keywords):
-    """Return the fault of a kernel whose marked lines are where it reads, and where that counts."""
-    fault = caught(source, *arrays, follow_undefined=True, **keywords)
-    assert fault.kind is FaultKind.UNINITIALISED_SHARED
-    assert fault.source_line == line_of(source, use)
-    assert (
-        f"shared memory, which line {line_of(source, read)} read and which was never written" in fault.detail
-    )
-    return fault
-
-
-def test_the_block_is_named_too():
-    source = """extern "C" __global__ void k(float *out) {
-    __shared__ float s[32];
-    if (blockIdx.x != 5)
-        s[threadIdx.x] = 1;
-    __syncthreads();
-    float v = s[threadIdx.x]; // read
-    if (blockIdx.x != SKIPPED)
-        out[blockIdx.x * 32 + threadIdx.x] = v; // counts
-}"""
-    arrays = np.zeros(8 * 32, np.float32)
-    fault = refused(source.replace("SKIPPED", "4"), arrays, grid=(8, 1, 1))
-    assert (fault.block, fault.thread) == ((5, 0, 0), (0, 0, 0))
-
-
-def test_the_remark_names_block_thread_and_byte():
-    source = """extern "C" __global__ void k(volatile float *out) {
-    __shared__ volatile float s[40];
-    s[threadIdx.x] = 1;
-    __syncthreads();
-    float v = s[threadIdx.x + (blockIdx.x == 2 ? 4 : 0)]; // read
-    if (threadIdx.x < 3)
-        out[threadIdx.x] = v;
-}"""
-    _, result = follow(source, np.zeros(3, np.float32), grid=(4, 1, 1))
-    where = "thread (28, 0, 0) of block (2, 0, 0)"
-    expected = f"Line 5 reads byte 128 of shared memory, which was never written ({where})"
-    assert result.remarks == (f"{expected}; no result depends on it",)
-    assert combined([result, result]).remarks == result.remarks
-
-
-def test_through_a_shuffle_and_shared_memory_the_read_is_named():
-    source = """extern "C" __global__ void k(float *out) {
-    __shared__ float s[64], r[32];
-    if (threadIdx.x < 16)
-        s[threadIdx.x] = 1;
-    __syncthreads();
-    float v = s[threadIdx.x]; // read
-    v = __shfl_xor_sync(~0u, v, 16) * 2 + 1;
-    r[threadIdx.x] = v;
-    __syncwarp();
-    out[threadIdx.x] = r[31 - threadIdx.x]; // counts
-}"""
-    fault = refused(source, FLOATS)
-    # Lanes 0 to 15 of v hold what 16 to 31 read; thread 16 takes it from r[15].
-    assert fault.thread == (16, 0, 0)
-    assert fault.address == 4 * 31
-
-
-ASYNC = """extern "C" __global__ void k(const float *in, float *out, int n) {
-    __shared__ __align__(16) float s[2][32];
-    const int t = threadIdx.x;
-    for (int stage = 0; stage < 2; ++stage) {
-        const unsigned to = (unsigned)__cvta_generic_to_shared(&s[stage][t]);
-        const int size = 32 * stage + t < n ? 4 : 0;
-        if (GUARD)
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(in + t), "r"(size));
-        asm volatile("cp.async.commit_group;");
-    }
-    asm volatile("cp.async.wait_group WAIT;" ::: "memory");
-    __syncthreads();
-    const float v = *(volatile float *)&s[1][t ^ 1]; // read
-    out[t] = *(volatile float *)&s[0][t ^ 1];
-    if (STORED)
-        out[t] = v; // counts
-}"""
-
-
-def async_source(guard="true", wait="0", stored="true"):
-    return ASYNC.replace("GUARD", guard).replace("WAIT", wait).replace("STORED", stored)
-
-
-def test_what_an_asynchronous_copy_brings_is_defined_zeros_too():
-    (_, out), result = follow(async_source(), FLOATS, np.zeros(32, np.float32), scalars=(40,))
-    assert out.array().tolist() == [float(t ^ 1) if t < 8 else 0.0 for t in range(32)]
-    assert result.remarks == ()
-
-
-def test_what_no_copy_brought_is_not():
-    guarded = "32 * stage + t < n"
-    (_, out), result = follow(
-        async_source(guarded, stored="32 + t < n"), FLOATS, np.zeros(32, np.float32), scalars=(40,)
-    )
-    assert out.array().tolist() == [float(t ^ 1) for t in range(32)]
-    assert len(result.remarks) == 1
-    fault = refused(async_source(guarded), FLOATS, np.zeros(32, np.float32), scalars=(40,))
-    assert (fault.thread, fault.address) == ((8, 0, 0), 128 + 36)
-
-
-@pytest.mark.parametrize("stored", ["true", "false"])
-def test_a_copy_in_flight_stays_the_fault_that_it_is(stored):
-    fault = caught(
-        async_source(wait="1", stored=stored),
-        FLOATS,
-        np.zeros(32, np.float32),
-        scalars=(64,),
-        follow_undefined=True,
-    )
-    assert fault.kind is FaultKind.ASYNC_COPY
-
-
-def test_a_race_comes_before_what_is_read_by_it():
-    source = """extern "C" __global__ void k(float *out) {
-    __shared__ float s[64];
-    s[threadIdx.x] = 1;
-    const float v = *(volatile float *)&s[threadIdx.x ^ 1]; // race
-    out[threadIdx.x] = v + s[threadIdx.x + 32];
-}"""
-    fault = caught(source, FLOATS, follow_undefined=True)
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "// race"))
 
 
 BULK = """extern "C" __global__ void k(const float *in, float *out) {
@@ -183,53 +60,6 @@ def test_a_tile_that_nobody_filled_is_not_stored_by_the_copy_engine():
     source = cuda(BULK.replace("s[64 + threadIdx.x] = STORED;", ""))
     fault = caught(source, FLOATS, np.zeros(32, np.float32), follow_undefined=True)
     assert (fault.kind, fault.address) == (FaultKind.UNINITIALISED_SHARED, 256)
-
-
-@pytest.mark.parametrize(("writes", "told"), [("t >= 16", 0), ("t < 16", 16), ("true", None)])
-def test_lanes_that_wait_keep_what_they_read_while_others_read_by_the_same_line(writes, told):
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[32];
-    const int t = threadIdx.x;
-    if (WRITES)
-        tile[t] = t;
-    #pragma unroll 1
-    for (int i = t < 16; i < 2; ++i) // lanes from 16 on come a turn later
-        if (i) {
-            int v;
-            asm volatile("ld.shared.u32 %0, [%1];"
-                         : "=r"(v) : "r"((int)__cvta_generic_to_shared(tile + t)));
-            out[t] = v + __shfl_xor_sync(~0u, t, 1);
-        }
-}""".replace("WRITES", writes)
-    out = np.zeros(32, np.int32)
-    if told is None:
-        run_cuda(source, out, follow_undefined=True)
-    else:
-        fault = caught(source, out, follow_undefined=True)
-        assert (fault.kind, fault.thread) == (FaultKind.UNINITIALISED_SHARED, (told, 0, 0))
-
-
-def test_an_atomic_operation_on_what_nobody_wrote():
-    source = """extern "C" __global__ void k(unsigned *out) {
-    __shared__ unsigned bins[4];
-    atomicAdd(&bins[threadIdx.x % 4], 1u); // read
-    __syncthreads();
-    if (threadIdx.x < COUNT)
-        out[threadIdx.x] = bins[threadIdx.x]; // counts
-}"""
-    nothing = np.zeros(4, np.uint32)
-    plain = caught(source.replace("COUNT", "4"), nothing)
-    assert (plain.kind, plain.source_line) == (FaultKind.UNINITIALISED_SHARED, line_of(source, "// read"))
-    refused(source.replace("COUNT", "4"), nothing, read="// counts")
-    _, result = follow(source.replace("COUNT", "0"), nothing)
-    assert len(result.remarks) == 1
-    cleared = source.replace("COUNT", "4").replace(
-        "    atomicAdd",
-        "    if (threadIdx.x < 4) bins[threadIdx.x] = 0;\n    __syncthreads();\n    atomicAdd",
-    )
-    (out,), result = follow(cleared, nothing)
-    assert out.array().tolist() == [8] * 4
-    assert result.remarks == ()
 
 
 @pytest.mark.parametrize("begin", ["", "for (int i = 0; i < 8; ++i) seen[i] = 0;"])

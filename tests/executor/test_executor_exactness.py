@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from each import each
-from executor_harness import exact_fma, run_cuda, run_instruction, run_ptx
+from executor_harness import exact_fma, run_cuda, run_instruction
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.float_runs import Tape
@@ -265,21 +265,3 @@ LOADS = """extern "C" __global__ void k(float *x, float *out, int n) {
 def test_loads_that_feed_arithmetic_move_and_cost_what_they_do_alone(monkeypatch, threads):
     shape = {"grid": (3, 1, 1), "block": (threads, 1, 1)}
     check_as_alone(monkeypatch, LOADS, 2, 256, 3 * threads, scalars=(9,), **shape)
-
-
-def test_a_register_written_twice_in_a_run_has_the_last_value():
-    ptx = """.visible .entry k(.param .u64 p) {
-    .reg .f32 %f<4>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [p];
-    mov.f32 %f1, 0f40000000;
-    add.f32 %f2, %f1, %f1;
-    mov.f32 %f1, %f2;
-    fma.rn.f32 %f2, %f1, %f1, %f2;
-    mul.f32 %f3, %f2, %f1;
-    mov.f32 %f2, %f1;
-    st.global.v2.f32 [%rd1], {%f3, %f2};
-    ret;
-}"""
-    (out,), _ = run_ptx(ptx, np.zeros(2, np.float32), block=(1, 1, 1))
-    assert out.tolist() == [80.0, 4.0]

@@ -124,19 +124,6 @@ def test_block_whose_barrier_nobody_completes_is_named_among_others(block):
     assert (fault.block, fault.thread) == ((block, 0, 0), (64, 0, 0))
 
 
-def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():
-    source = """extern "C" __global__ void k(int *out) {
-    const int t = threadIdx.x;
-    assert(t != LIMIT);
-    out[t] = t;
-}"""
-    (out,), _ = run_cuda(source.replace("LIMIT", "1000"), np.zeros(32, np.int32))
-    assert out.array().tolist() == list(range(32))
-    fault = caught(source.replace("LIMIT", "5"), np.zeros(32, np.int32))
-    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.TRAP, 3, (5, 0, 0))
-    assert fault.detail == "fails the assertion `t != 5` (test.cu:3, in void k(int *))"
-
-
 def test_what_is_not_modelled_is_skipped_and_named():
     source = """extern "C" __device__ int elsewhere(int);
 extern "C" __global__ void k(int *out) {
@@ -184,12 +171,6 @@ def test_faults_travel_between_processes():
     for error in (fault, UnsupportedInstruction("tex", 3), LaunchRefused("no", fix="yes")):
         copy = pickle.loads(pickle.dumps(error))
         assert (str(copy), vars(copy)) == (str(error), vars(error))
-
-
-def test_a_wrong_number_of_arguments_is_refused():
-    source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
-    with pytest.raises(LaunchRefused, match="takes 1 arguments, but 2"):
-        run_cuda(source, np.zeros(1, np.int32), scalars=(3,))
 
 
 def test_more_local_memory_than_a_thread_has_is_refused():

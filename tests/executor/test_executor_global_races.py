@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from cuda_sources import kernel_table
 from executor_harness import caught, cuda_program, line_of, run_cuda
-from race_pairs import N
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, choose_blocks, launch
 
@@ -18,29 +17,6 @@ pytestmark = pytest.mark.deep
 OVERLAP = """extern "C" __global__ void k(float *c, int step, float by) {
     c[blockIdx.x * step + threadIdx.x] = blockIdx.x * by; // planted
 }"""
-
-
-def test_fault_names_array_element_threads_and_lines():
-    fault = caught(OVERLAP, np.zeros(N, np.float32), scalars=(63, 1.0), grid=(4, 1, 1), block=(64, 1, 1))
-    line = line_of(OVERLAP, "planted")
-    assert (fault.source_line, fault.block, fault.thread) == (line, (1, 0, 0), (0, 0, 0))
-    assert fault.detail == (
-        "writes element 63 of array 0, which thread (63, 0, 0) of block (0, 0, 0) writes"
-        f" in line {line} with another value, and nothing orders them"
-    )
-
-
-def test_same_value_from_several_threads_is_no_race():
-    (out,), _ = run_cuda(OVERLAP, np.ones(N, np.float32), scalars=(0, 0.0), grid=(4, 1, 1), block=(64, 1, 1))
-    assert not out.array()[:64].any()
-
-
-@pytest.mark.parametrize("block", [64, 1024])
-def test_blocks_of_different_batches_race_too(block):
-    fault = caught(
-        OVERLAP, np.zeros(1 << 18, np.float32), scalars=(0, 1.0), grid=(2048, 1, 1), block=(block, 1, 1)
-    )
-    assert fault.kind is FaultKind.GLOBAL_RACE
 
 
 def test_a_race_between_blocks_that_did_not_run_is_not_looked_for():
@@ -67,18 +43,6 @@ def test_launches_are_ordered():
         launch(program, (8, 1, 1), (64, 1, 1), [two, two, 512], memory)
 
 
-def test_what_lanes_store_before_they_part_and_after_is_judged_by_the_time_it_happened():
-    source = """extern "C" __global__ void k(int *c) {
-    c[threadIdx.x] = 1; // early
-    c[threadIdx.x ^ 32] = 2; // planted
-    __syncthreads();
-    c[64 + threadIdx.x] = 3;
-}"""
-    fault = caught(source, np.zeros(128, np.int32), block=(64, 1, 1))
-    assert fault.source_line == line_of(source, "planted")
-    assert f"in line {line_of(source, 'early')} " in fault.detail
-
-
 def test_a_pointer_that_comes_from_memory_may_point_anywhere():
     source = """extern "C" __global__ void k(int **table, const int *x) {
     table[blockIdx.x & 1][threadIdx.x] = x[threadIdx.x] + blockIdx.x; // planted
@@ -89,26 +53,6 @@ def test_a_pointer_that_comes_from_memory_may_point_anywhere():
     launch(program, (2, 1, 1), (32, 1, 1), [table, x], memory)
     with pytest.raises(KernelFault, match=f"line {line_of(source, 'planted')}: .*element 0 of out"):
         launch(program, (3, 1, 1), (32, 1, 1), [table, x], memory)
-
-
-def test_volatile_words_of_other_blocks_that_no_fence_orders_are_remarked_on():
-    text = """extern "C" __global__ void k(int *out) {
-    volatile int *parts = out + 1;
-    parts[blockIdx.x] = blockIdx.x; // stores
-    FENCE
-    if (atomicAdd(out + 9, 1) == gridDim.x - 1)
-        out[0] = parts[0] + parts[1] + parts[2]; // reads
-}"""
-    _, fenced = run_cuda(
-        text.replace("FENCE", "__threadfence();"), np.zeros(16, np.int32), grid=(8, 1, 1), block=(1, 1, 1)
-    )
-    assert not fenced.remarks
-    _, result = run_cuda(text.replace("FENCE", ""), np.zeros(16, np.int32), grid=(8, 1, 1), block=(1, 1, 1))
-    assert result.remarks == (
-        f"undefined: line {line_of(text, '// reads')} reads as volatile what another block stores in line"
-        f" {line_of(text, '// stores')} (thread (0, 0, 0) of block (7, 0, 0)),"
-        " and no __threadfence orders the two",
-    )
 
 
 COUNT, THREADS = 300, 128
@@ -137,18 +81,6 @@ def test_guess_that_a_swap_checks_is_no_race(name, space, blocks):
     shape = {"grid": (blocks, 1, 1), "block": (THREADS, 1, 1)}
     (totals, _), _ = run_cuda(source, np.zeros(4, kind), values, scalars=(COUNT,), **shape)
     assert totals.array()[:3].tolist() == [values[i::3].sum() for i in range(3)]
-
-
-def test_the_word_may_lie_behind_another_address():
-    source = """extern "C" __global__ void k(int *a, int n) {
-        int old = a[1], seen;
-        do
-            old = atomicCAS(&a[1], seen = old, seen + 2);
-        while (old != seen);
-        atomicAdd(&a[0], 1);
-    }"""
-    (words,), _ = run_cuda(source, np.zeros(2, np.int32), scalars=(0,), grid=(3, 1, 1), block=(64, 1, 1))
-    assert words.array().tolist() == [192, 384]
 
 
 @pytest.mark.parametrize("name", RACES)

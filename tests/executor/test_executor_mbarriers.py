@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from bulk_sources import cuda
 from cuda_sources import either, kernel_table
-from executor_harness import caught, cuda_program, line_of, run_cuda
+from executor_harness import caught, line_of, run_cuda
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch
+from gpuprof.executor import FaultKind, KernelFault
 
 MISALIGNED = 'asm volatile("mbarrier.init.b64 [%0], 1;" ::"l"((char *)&b + 4));'
 MISUSED = {
@@ -116,71 +116,7 @@ def test_arrivals_that_ended_their_phase_are_over_behind_a_barrier_of_all():
     assert np.array_equal(run("waiting where one has arrived"), np.arange(128) ^ 96)
 
 
-def test_votes_keep_the_registers_of_other_warps():
-    """Two pairs of warps count at barriers of their own, one pair twice before the other."""
-    source = """extern "C" __global__ void k(int *out) {
-    int count = -7;
-    const int pair = threadIdx.x / 64;
-    for (int i = 0; i <= pair; ++i)
-        asm volatile("{ .reg .pred p; setp.gt.u32 p, %1, 10; bar.red.popc.u32 %0, %2, 64, p; }"
-                     : "=r"(count) : "r"(threadIdx.x % 64 + i * 20), "r"(pair + 1) : "memory");
-    out[threadIdx.x] = count;
-}"""
-    (out,), _ = run_cuda(source, np.zeros(128, np.int32), block=(128, 1, 1))
-    assert out.array().tolist() == [53] * 64 + [64] * 64
-
-
-def test_what_a_vote_gives_is_defined():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int never[32];
-    int count = never[threadIdx.x];
-    count = __syncthreads_count(threadIdx.x < 5);
-    out[threadIdx.x] = count;
-}"""
-    (out,), _ = run_cuda(source, np.zeros(32, np.int32), follow_undefined=True)
-    assert out.array().tolist() == [5] * 32
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), [("bar.sync 1, 64", "bar.sync 1, 128"), ("bar.sync 0", "barrier.sync 0, 128")]
-)
-def test_threads_that_disagree_on_a_count(first, second):
-    source = f"""extern "C" __global__ void k(int *out) {{
-    if (threadIdx.x < 64)
-        asm volatile("{first};" ::: "memory");
-    else
-        asm volatile("{second};" ::: "memory");
-    out[threadIdx.x] = 1;
-}}"""
-    program = cuda_program(source)
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(128, np.int32), "out")
-    with pytest.raises(KernelFault, match=r"comes to barrier [01] for .*, where others wait for"):
-        launch(program, (1, 1, 1), (128, 1, 1), [out], memory)
-
-
 ALL = "0xffffffff"
-
-
-def results(body: str, **keywords) -> list[int]:
-    """Run 64 threads; `use(v)` is the operation."""
-    source = f'extern "C" __global__ void k(unsigned *out, int n) {{\nconst int t = threadIdx.x;\n{body}\n}}'
-    (out,), _ = run_cuda(source, np.zeros(64, np.uint32), scalars=(32,), block=(64, 1, 1), **keywords)
-    return out.array().tolist()
-
-
-def test_lanes_that_a_guard_keeps_away_go_on_while_the_others_wait():
-    """Odd lanes vote with lane 0, which their guard leaves out and which comes to a vote of its own later."""
-    found = results("""unsigned d = 5;
-    asm volatile("{ .reg .pred p, q; and.b32 %0, %1, 1; setp.ne.u32 p, %0, 0; setp.gt.u32 q, %1, 8;"
-                 "mov.u32 %0, 7; @p vote.sync.ballot.b32 %0, q, 0xaaaaaaab; add.u32 %0, %0, 1; }"
-                 : "=&r"(d) : "r"(t % 32));
-    if (t % 32 == 0)
-        asm volatile("{ .reg .pred q; setp.eq.u32 q, %1, 0; vote.sync.ballot.b32 %0, q, 0xaaaaaaab; }"
-                     : "=r"(d) : "r"(t % 32));
-    out[t] = d;""")
-    vote = 0xAAAAAAAA & ~0x1FF | 1
-    assert found == [vote, *([vote + 1, 8] * 16)[:31]] * 2
 
 
 def test_operations_of_different_kinds_never_meet():
@@ -201,34 +137,6 @@ def test_operations_of_different_kinds_never_meet():
     other = lines[1 - lines.index(fault.source_line)]
     assert "with member mask 0xffffffff for lanes " in fault.detail
     assert fault.detail.endswith(f" in line {other}")
-
-
-def test_masks_that_disagree_are_a_deadlock_and_say_who_waits_for_whom():
-    source = """extern "C" __global__ void k(unsigned *out) {
-    out[threadIdx.x] = __ballot_sync(threadIdx.x == 4 ? 0x30u : 0xffffffffu, 1);
-}"""
-    fault = caught(source, np.zeros(32, np.uint32))
-    assert (fault.kind, fault.thread, fault.source_line) == (FaultKind.BARRIER, (0, 0, 0), 2)
-    assert fault.detail == (
-        "waits at `vote.sync.ballot.b32` with member mask 0xffffffff for lane 4 of its warp, which waits at"
-        " `vote.sync.ballot.b32` in line 2"
-    )
-
-
-@pytest.mark.parametrize("polling", [0, 1])
-def test_lanes_of_a_warp_find_what_they_poll_for_at_different_times(polling):
-    source = """extern "C" __global__ void k(volatile int *flag, int *out, int polling) {
-    const int t = threadIdx.x;
-    if (blockIdx.x == polling) {
-        while (flag[t] == 0)
-            ;
-        out[t] = 2 * flag[t];
-    } else if (t % 3)
-        flag[t] = t + 100;
-}"""
-    flags = np.where(np.arange(32) % 3, 0, 7).astype(np.int32)
-    (_, out), _ = run_cuda(source, flags, np.zeros(32, np.int32), scalars=(polling,), grid=(2, 1, 1))
-    assert out.array().tolist() == [2 * (t + 100) if t % 3 else 14 for t in range(32)]
 
 
 @pytest.mark.parametrize("width", [2, 4])

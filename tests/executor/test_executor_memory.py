@@ -54,42 +54,6 @@ def test_written_mask():
     assert out.array()[3].tolist() == [1, 2, 3, 4]
 
 
-def test_predicated_multiply_adds_are_counted_as_they_run():
-    source = """extern "C" __global__ void k(float *out, int limit) {
-    float r = 1;
-    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @p fma.rn.f32 %0, %0, %0, %0; }"
-                 : "+f"(r) : "r"((int)threadIdx.x), "r"(limit));
-    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @!p div.rn.f32 %0, %0, 0f40000000; }"
-                 : "+f"(r) : "r"((int)threadIdx.x), "r"(limit));
-    out[threadIdx.x] = r;
-}"""
-    (out,), result = run_cuda(source, np.zeros(64, np.float32), scalars=(20,), block=(64, 1, 1))
-    assert out.array().tolist() == [2.0] * 20 + [0.5] * 44
-    assert result.counters["ffma_thread_instructions"] == 20 + 5 * 44
-
-
-def test_floats_added_atomically_lose_subnormals_in_global_memory_only():
-    """As the PTX ISA says of `atom.add.f32`; the space counts, not how the address was written."""
-    source = """extern "C" __global__ void k(float *out, const float *in) {
-    __shared__ float near[2];
-    if (threadIdx.x < 2)
-        near[threadIdx.x] = in[0];
-    __syncthreads();
-    float *generic = threadIdx.x < 2 ? near : out + 2;
-    if (threadIdx.x % 2 == 0)
-        atomicAdd(generic + threadIdx.x / 2 % 2, in[1]);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        atomicAdd(&out[0], in[0]);
-        out[1] = near[0];
-    }
-}"""
-    tiny, normal = np.float32(2.0**-130), np.float32(2.0**-126)
-    values = np.array([-tiny, normal], np.float32)
-    (out, _), _ = run_cuda(source, np.array([-0.0, 0, -tiny, -tiny], np.float32), values, block=(4, 1, 1))
-    assert out.array().tolist() == [0.0, float(normal - tiny), float(-tiny), float(normal)]
-
-
 @pytest.mark.parametrize("kind", ["b16", "b32", "b64", "b128", "s32", "u64"])
 def test_lanes_that_seldom_change_a_word_do_what_they_do_in_turn(kind):
     random = np.random.default_rng(3)

@@ -60,56 +60,6 @@ def test_a_race_names_line_and_thread_of_both():
     )
 
 
-SUM_OF_A_WARP = """extern "C" __global__ void k(int *out) {
-    __shared__ volatile int tile[64];
-    const int t = threadIdx.x;
-    tile[t] = t; // stores
-    tile[t + 32] = 0;
-    for (int step = 16; step > 0; step /= 2) {
-        const int other = tile[t + step]; // reads
-        BETWEEN
-        tile[t] = tile[t] + other;
-        BETWEEN
-    }
-    out[t] = tile[0];
-}"""
-
-
-def test_volatile_words_of_a_warp_that_nothing_orders_are_remarked_on():
-    text = SUM_OF_A_WARP.replace("BETWEEN", "")
-    _, result = run_cuda(text, np.zeros(32, np.int32), block=(32, 1, 1))
-    (remark,) = result.remarks
-    assert remark == (
-        f"undefined: line {line_of(text, '// reads')} reads as volatile what another lane of its warp stores"
-        f" in line {line_of(text, '// stores')} (thread (0, 0, 0) of block (0, 0, 0)),"
-        " and no __syncwarp orders the two"
-    )
-
-
-def test_no_remark_where_lanes_meet_or_wait_for_each_other():
-    (out,), result = run_cuda(
-        SUM_OF_A_WARP.replace("BETWEEN", "__syncwarp();").replace("+ 32] = 0;", "+ 32] = 0; __syncwarp();"),
-        np.zeros(32, np.int32),
-        block=(32, 1, 1),
-    )
-    assert out.array()[0] == 31 * 16
-    assert not result.remarks
-    chain = """extern "C" __global__ void k(int *out) {
-    __shared__ volatile int flags[33];
-    flags[threadIdx.x + 1] = 0;
-    if (threadIdx.x == 0)
-        flags[0] = 100;
-    __syncwarp();
-    int found;
-    while ((found = flags[threadIdx.x]) == 0)
-        ;
-    flags[threadIdx.x + 1] = found + threadIdx.x;
-    out[threadIdx.x] = found;
-}"""
-    _, result = run_cuda(chain, np.zeros(32, np.int32), block=(32, 1, 1))
-    assert not result.remarks
-
-
 @pytest.mark.parametrize(
     ("stores", "lucky"),
     [

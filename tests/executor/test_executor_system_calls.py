@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from executor_harness import cuda_program, run_cuda
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch
+from gpuprof.executor import GlobalMemory, launch
 from gpuprof.executor.steps.system_calls import argument_sizes, formatted, offsets
 
 OUT = np.zeros(32, np.int32)
@@ -56,20 +56,6 @@ def test_arguments_lie_at_multiples_of_their_size():
     assert offsets("%d %f %d %c %s") == [0, 8, 16, 20, 24]
 
 
-def test_lanes_print_one_after_the_other_and_those_elsewhere_do_not():
-    source = """extern "C" __global__ void k(int *out) {
-    if (threadIdx.x % 2)
-        out[threadIdx.x] =
-            printf("%d of %s: %.1f\\n", threadIdx.x, blockIdx.x ? "last" : "first", threadIdx.x * 0.5);
-}"""
-    (out,), result = run_cuda(source, OUT, grid=(2, 1, 1), block=(5, 1, 1))
-    assert result.printed.splitlines() == [
-        *("1 of first: 0.5", "3 of first: 1.5", "1 of last: 0.5", "3 of last: 1.5")
-    ]
-    assert result.print_calls == 4
-    assert out.array()[:5].tolist() == [0, 3, 0, 3, 0]
-
-
 def test_much_text_is_cut_and_counted():
     source = """extern "C" __global__ void k(int *out) {
     for (int i = 0; i < 40; ++i) printf("%d\\n", i);
@@ -77,68 +63,6 @@ def test_much_text_is_cut_and_counted():
     _, result = run_cuda(source, OUT, block=(128, 1, 1))
     assert result.print_calls == 40 * 128
     assert len(result.printed.splitlines()) == 4096
-
-
-def test_a_string_in_memory_of_any_kind_is_printed():
-    source = """extern "C" __global__ void k(char *given) {
-    __shared__ char ours[4];
-    char mine[4] = {'m', (char)('0' + threadIdx.x), 0, 0};
-    if (threadIdx.x == 0) { ours[0] = 's'; ours[1] = 0; }
-    __syncthreads();
-    printf("%s %s %s;", given, ours, mine);
-}"""
-    _, result = run_cuda(source, np.frombuffer(b"global\0", np.uint8), block=(2, 1, 1))
-    assert result.printed == "global s m0;global s m1;"
-
-
-def test_a_string_that_is_nowhere_is_told():
-    source = """extern "C" __global__ void k(int *out, const char *text) {
-    printf("%s", text + 4096); // planted
-}"""
-    with pytest.raises(KernelFault) as caught:
-        run_cuda(source, OUT, np.zeros(8, np.uint8))
-    assert (caught.value.kind, caught.value.source_line) == (FaultKind.OUT_OF_BOUNDS, 2)
-
-
-def test_what_malloc_gives_is_checked_to_the_byte():
-    source = """extern "C" __global__ void k(int *out, int *place) {
-    char *mine = (char *)malloc(10);
-    mine[place[0]] = threadIdx.x;
-    out[threadIdx.x] = mine[place[0]];
-    free(mine);
-}"""
-    (out, _), result = run_cuda(source, OUT, np.array([9], np.int32))
-    assert out.array().tolist() == list(range(32))
-    assert result.remarks == ()
-    with pytest.raises(KernelFault, match="where nothing is given out") as caught:
-        run_cuda(source, OUT, np.array([10], np.int32))
-    assert (caught.value.kind, caught.value.source_line) == (FaultKind.OUT_OF_BOUNDS, 3)
-
-
-def test_what_is_not_freed_is_a_remark():
-    source = """extern "C" __global__ void k(int *out) {
-    int *mine = (int *)malloc(40);
-    out[threadIdx.x] = mine != 0;
-    if (threadIdx.x < 30) free(mine);
-}"""
-    _, result = run_cuda(source, OUT)
-    assert result.remarks == ("Of what malloc gave out, 80 bytes in 2 pieces are not freed",)
-
-
-def test_freed_memory_is_taken_again_when_no_other_is_left():
-    source = """extern "C" __global__ void k(int *out) {
-    int given = 0;
-    for (int i = 0; i < 100; ++i) {
-        int *mine = (int *)malloc(1 << 20);
-        if (mine) { mine[i] = i; given += mine[i] == i; }
-        free(mine);
-    }
-    void *all[9];
-    for (int i = 0; i < 9; ++i) given += 1000 * ((all[i] = malloc(1 << 20)) != 0);
-    out[0] = given;
-}"""
-    (out,), _ = run_cuda(source, OUT, block=(1, 1, 1))
-    assert out.array()[0] == 7100
 
 
 def test_a_launch_that_is_begun_again_prints_once_and_takes_its_memory_once():

@@ -3,7 +3,6 @@
 """What kernels may do wrong with tensor cores, and what of their values is undefined."""
 
 import numpy as np
-import pytest
 from executor_harness import caught, cuda_program, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
@@ -42,17 +41,6 @@ def operands() -> np.ndarray:
     return np.random.default_rng(3).integers(-4, 5, 192).astype(np.float16)
 
 
-def test_a_tile_read_without_a_barrier_is_a_race():
-    fault = caught(tile(sync=""), np.zeros(128, np.float32), operands().view(np.uint32))
-    assert fault.kind is FaultKind.SHARED_RACE
-
-
-def test_a_tile_that_nobody_wrote():
-    fault = caught(tile(filled=64), np.zeros(128, np.float32), operands().view(np.uint32))
-    assert fault.kind is FaultKind.UNINITIALISED_SHARED
-    assert fault.source_line == line_of(tile(), "the tile of B")
-
-
 def test_only_products_with_undefined_factors_are_undefined():
     # Rows 8 to 15 of A are missing: the lower half of the result must not be stored, the upper half may.
     source = tile(use="(void)0;").replace("s[i] = in[i];", "if (i < 32 || i >= 64) s[i] = in[i];")
@@ -74,25 +62,6 @@ def test_only_products_with_undefined_factors_are_undefined():
     )
     assert fault.kind is FaultKind.UNINITIALISED_SHARED
     assert f"line {line_of(source, 'both tiles of A')} read" in fault.detail
-
-
-def test_a_row_that_is_not_aligned():
-    source = tile().replace("lane % 16 * 16;", "lane % 16 * 16 + 4;")
-    fault = caught(source, np.zeros(128, np.float32), operands().view(np.uint32))
-    assert fault.kind is FaultKind.MISALIGNED
-
-
-def test_a_row_beyond_shared_memory():
-    source = tile().replace("at + 256", "at + 4096")
-    fault = caught(source, np.zeros(128, np.float32), operands().view(np.uint32))
-    assert fault.kind is FaultKind.OUT_OF_BOUNDS
-
-
-@pytest.mark.parametrize("block", [(16, 1, 1), (48, 1, 1)])
-def test_a_warp_that_is_not_whole(block):
-    fault = caught(tile(), np.zeros(128, np.float32), operands().view(np.uint32), block=block)
-    assert fault.kind is FaultKind.BARRIER
-    assert "all 32 lanes" in fault.detail
 
 
 def test_products_that_are_not_modelled_are_named():

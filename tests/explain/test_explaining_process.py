@@ -9,6 +9,7 @@ from pathlib import Path
 import fake_worker
 import numpy as np
 import pytest
+from cuda_sources import kernel_file
 from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 
 import gpuprof
@@ -79,25 +80,7 @@ def test_a_call_with_arrays_of_its_own_is_explained_with_these(monkeypatch):
     assert case.explanation.offset == 4 * 999
 
 
-UNORDERED = """/*gpuprof
-operation = "doubled"
-dimensions = ["n"]
-arguments = ["x", "y", "n"]
-[arrays]
-x = { shape = ["n"] }
-y = { shape = ["n"], role = "out" }
-[work]
-bytes = "8 * n"
-[check]
-y = { value = "2 * x", equal = true, unordered = true }
-[launch]
-block = [64]
-grid = ["cdiv(n, block_x)"]
-*/
-extern "C" __global__ void doubled(const float *x, float *y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[n - 1 - i] = FACTOR * x[i];
-}"""
+UNORDERED = kernel_file("unordered")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 """Kernels that are wrong in every way that is told apart, executed: what their row says."""
 
 import pytest
+from cuda_sources import kernel_file
 from page_reader import expanded
 from problem_support import measured_file
 from unit_support import gpuprof as command_line
@@ -11,27 +12,7 @@ import gpuprof
 
 pytestmark = pytest.mark.deep
 
-GEMM = """/*gpuprof
-operation = "gemm"
-arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
-HEADER
-[launch]
-block = [16, 16]
-grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]
-*/
-extern "C" __global__ void mine(int M, int N, int K, real alpha, const real *A, const real *B,
-                                real beta, real *C)
-{
-    const int column = blockIdx.x * blockDim.x + threadIdx.x;
-    const int row = blockIdx.y * blockDim.y + threadIdx.y;
-    if (row >= M || column >= N)
-        return;
-    real sum = 0;
-    for (int k = 0; k < K; ++k)
-        sum += A[row * K + k] * B[k * N + column];
-    STORE
-}
-"""
+GEMM = kernel_file("stores_otherwise")
 UNWRITTEN = "they were never written"
 LAST_ROWS = "rows 64 to 69, past the last multiple of 64"
 PAST_32 = "past the last multiple of 32"
@@ -145,32 +126,7 @@ def test_another_fault_is_not_taken_for_reading_c(tmp_path):
 
 
 def test_a_declared_operation_says_itself_what_must_not_be_read(tmp_path):
-    source = """/*gpuprof
-operation = "blend"
-dimensions = ["n"]
-default_sizes = "500"
-arguments = ["n", "keep", "x", "y"]
-dtypes = ["f32", "f16"]
-[scalars]
-keep = { default = 0 }
-[arrays]
-x = { shape = ["n"] }
-y = { shape = ["n"], role = "inout", read_if = "keep > 0", unread = "nothing is kept" }
-[work]
-bytes = "2 * n * real_bytes"
-[check]
-y = { value = "x + keep * y", relative = "2 * u" }
-[launch]
-block = [128]
-grid = ["cdiv(n, block_x)"]
-*/
-extern "C" __global__ void blend(int n, real keep, const real *x, real *y)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n)
-        y[i] = x[i] + keep * y[i];
-}
-"""
+    source = kernel_file("blend")
     path = tmp_path / "blend.cu"
     path.write_text(source)
     for dtype in ("f32", "f16"):
@@ -192,29 +148,7 @@ def test_the_command_line_measures_it_and_every_table_says_so(tmp_path):
     assert FORBIDDEN in expanded(run.to_html())
 
 
-TOTAL = """/*gpuprof
-operation = "total"
-dimensions = ["n"]
-arguments = ["n", "x", "total"]
-[arrays]
-x = { shape = ["n"], dtype = "i32" }
-total = { shape = ["1"], dtype = "i32", role = "inout" }
-[inputs]
-total = "zeros"
-[work]
-bytes = "4 * n"
-[check]
-total = "sum(x)"
-[launch]
-block = [128]
-grid = ["cdiv(n, block_x)"]
-*/
-extern "C" __global__ void total(int n, const int *x, int *total)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    ADD
-}
-"""
+TOTAL = kernel_file("total")
 
 
 @pytest.mark.parametrize(

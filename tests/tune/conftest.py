@@ -10,12 +10,10 @@ import pytest
 # Runs without a measurement, which tests of reports share.
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from scale_source import SCALE
+from cuda_sources import write_kernel_file
 
 
 @pytest.fixture
 def scale(tmp_path: Path) -> Path:
     """The kernel's file."""
-    path = tmp_path / "scale.cu"
-    path.write_text(SCALE.replace(", [2048, 1]", ""), encoding="utf-8")
-    return path
+    return write_kernel_file(tmp_path, "scale", ", [2048, 1]")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from scale_source import SCALE
+from cuda_sources import write_kernel_file
 from unit_support import gpuprof
 
 import gpuprof as api
@@ -29,7 +29,7 @@ def tune(*arguments: str | Path, folder: Path, code: int = 0):
 def searched(tmp_path_factory):
     """One whole search, and what it printed."""
     folder = tmp_path_factory.mktemp("searched")
-    (folder / "scale.cu").write_text(SCALE.replace(", [2048, 1]", ""), encoding="utf-8")
+    write_kernel_file(folder, "scale", ", [2048, 1]")
     return folder, tune("scale.cu", *SIM, "--sizes", "4096,512", "--budget", "20", folder=folder)
 
 
@@ -157,7 +157,7 @@ def test_python_searches_too(scale, tmp_path):
     ],
 )
 def test_refusals_say_what_to_do(scale, arguments, message, fix):
-    (scale.parent / "large.cu").write_text(SCALE, encoding="utf-8")
+    write_kernel_file(scale.parent, "scale", to="large")
     write_starting_point("transpose", scale.parent / "mine.cu", force=False)
     done = tune(*SIM, *arguments, folder=scale.parent, code=2)
     assert message in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cuda_sources import kernel_file
 
 from gpuprof.backends.base import CompileOnlyBackend
 from gpuprof.backends.sim.backend import SimBackend
@@ -193,27 +194,7 @@ def test_kernels_of_carried_files_count_too():
     assert none.log == "the log"
 
 
-SOURCE = """/*gpuprof
-operation = "sums"
-dimensions = ["n"]
-arguments = ["y", "x", "n"]
-[arrays]
-x = { shape = ["n"] }
-y = { shape = ["n"], role = "out" }
-[work]
-bytes = "8 * n"
-[check]
-y = { value = "x * x + x", relative = "4 * u", absolute = "4 * u" }
-[launch]
-block = [64]
-grid = ["cdiv(n, block_x)"]
-*/
-extern "C" __global__ void sums(float *y, const float *x, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n)
-        y[i] = x[i] * x[i] + x[i];
-}
-"""
+SOURCE = kernel_file("squares")
 DEVICE = load_card("h200")
 
 
@@ -278,41 +259,14 @@ def test_compilers_that_agree_are_named():
 def test_a_wrong_one_is_named_with_elements_line_and_a_small_size(old, new, told):
     said = remarks(changed(old, new))
     assert said[0].startswith(f"the driver makes wrong machine code of its PTX: {told} are not")
-    assert said[0].endswith("which line 19 stores")
+    assert said[0].endswith("which line 22 stores")
     assert said[1].endswith("by 1: NVRTC")
 
 
-COMPACTED = """/*gpuprof
-operation = "compacted"
-dimensions = ["n"]
-arguments = ["y", "count", "x", "n"]
-[arrays]
-x = { shape = ["n"] }
-y = { shape = ["n"], role = "inout" }
-count = { shape = ["1"], dtype = "i32", role = "inout" }
-[inputs]
-y = "zeros"
-count = "zeros"
-[work]
-bytes = "8 * n"
-[check]
-y = { value = "x[x > 0]", equal = true, unordered = true }
-count = { value = "count + sum(x > 0)", equal = true }
-[launch]
-block = [64]
-grid = ["cdiv(n, block_x)"]
-*/
-extern "C" __global__ void sums(float *y, int *count, const float *x, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n && x[i] > 0)
-        y[atomicAdd(count, 1)] = x[i];
-}
-"""
-
-
 def test_outputs_without_an_order_are_compared_in_ascending_order():
-    assert remarks(changed("st.global", "st.global"), COMPACTED)[0].endswith("by 2: NVRTC and the driver")
-    said = remarks(changed("setp.leu.f32", "setp.geu.f32"), COMPACTED)[0]
+    compaction = kernel_file("compaction")
+    assert remarks(changed("st.global", "st.global"), compaction)[0].endswith("by 2: NVRTC and the driver")
+    said = remarks(changed("setp.lt.s32", "setp.gt.s32"), compaction)[0]
     assert "elements of y are not what" in said
     assert said.endswith(", in ascending order")
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared operations: what is kept of a declaration, what is refused, and what its problems then do."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,58 +14,8 @@ from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Pointer
 
-SOFTEN = """
-name = "soften"
-title = "y = s x + y, counted"
-help = "Something of everything."
-dimensions = ["rows", "columns"]
-default_sizes = "8x16,32"
-
-[arrays.x]
-shape = ["rows", "columns + 1"]
-
-[arrays.y]
-shape = ["rows", "columns"]
-role = "inout"
-dtype = "f64"
-
-[arrays.count]
-shape = ["1"]
-role = "out"
-dtype = "i32"
-
-[scalars.s]
-default = 3
-neutral = 1.0
-help = "A factor."
-
-[scalars.n]
-type = "u32"
-default = 4294967295
-
-[options.result]
-values = { all = "", some = "some of it" }
-default = "some"
-ceiling = "all"
-
-[inputs]
-x = "normal(0, 1)"
-
-[work]
-flops = "2 * rows * columns + n"
-bytes = "real_bytes * rows * columns"
-rate = "flops"
-
-[check.y]
-value = "s * x[:, 1:] + y"
-magnitude = "abs(y)"
-absolute = "tiny * rows"
-relative = "4 * u * sqrt(columns)"
-
-[check.count]
-value = "sum(x > 0)"
-equal = true
-"""
+DECLARATIONS = Path(__file__).parent / "declarations"
+SOFTEN = (DECLARATIONS / "soften.toml").read_text()
 
 
 @pytest.fixture
@@ -108,17 +60,7 @@ def test_everything_declared_is_kept(read):
     assert operation.argument_names == ("rows", "columns", "s", "n", "x", "y", "count")
 
 
-PLAIN = """
-dimensions = ["n"]
-name = "twice"
-arrays.x.shape = ["n"]
-arrays.y.shape = ["n"]
-arrays.y.role = "out"
-arrays.z.shape = ["n"]
-arrays.z.role = "out"
-work.bytes = "3 * n * real_bytes"
-check = { y = "2 * x", z = "x", relative = "u" }
-"""
+PLAIN = (DECLARATIONS / "twice.toml").read_text()
 
 
 def test_what_is_left_out_has_its_default(tmp_path):
@@ -217,22 +159,7 @@ def test_a_number_is_a_formula_too(read, given, held):
     assert (loose.relative, loose.absolute) == ("0", held)
 
 
-CODED = """
-name = "product"
-dimensions = ["M", "N", "K"]
-coded = "gemm"
-arrays.A.shape = ["M", "K"]
-arrays.B.shape = ["K", "N"]
-arrays.C = { shape = ["M", "N"], role = "out" }
-scalars.alpha.default = 1.0
-scalars.beta.default = 0.0
-options.layout.values = { row = "", col = "" }
-work.bytes = "M"
-check.relative = "u"
-references = [
-    { id = "r", title = "R", idea = "I", on_host = true, library = "l", options = { layout = "col" } },
-]
-"""
+CODED = (DECLARATIONS / "product.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -290,49 +217,7 @@ def test_what_a_formula_gives_fits_its_output_or_is_refused(read, edits, output,
     assert expected.dtype.kind == ("i" if isinstance(found[0], int) else "f")
 
 
-BY_ROWS = """
-name = "weighted"
-dimensions = ["batch", "rows", "width"]
-
-[arrays.a]
-shape = ["batch", "rows", "width"]
-
-[arrays.b]
-shape = ["batch", "rows", "width"]
-
-[arrays.out]
-shape = ["batch", "rows", "width"]
-role = "out"
-
-[scalars.shift]
-type = "i32"
-default = 1
-
-[work]
-bytes = "12 * batch * rows * width"
-
-[check]
-independent = ["batch"]
-rows = ["a"]
-out = "(a + reshape(row, (-1, 1))) * sum(b, axis=1, keepdims=True)"
-magnitude = "abs(a)"
-relative = "u"
-
-[device_reference]
-source = "reference.cuh"
-entry = "reference"
-block = [64]
-grid = ["cdiv(rows, 2)", "batch"]
-arguments = ["rows", "shift", "a", "expected out", "magnitude out"]
-
-[[references]]
-id = "one"
-library = "torch"
-title = "One"
-function = "one"
-arguments = ["b", "a"]
-keywords = { flag = "shift" }
-"""
+BY_ROWS = (DECLARATIONS / "weighted.toml").read_text()
 
 
 def by_rows(folder, old="", new=""):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cuda_sources import kernel_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import MINIMAL
@@ -20,71 +21,7 @@ PATH = Path("mine.cu")
 SENTENCE = re.compile(r"mine\.(?:cu|toml)(?::(?P<line>[0-9]+))?[: ][^\n]*\.")
 MANY = settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
 
-WHOLE = """// SPDX-License-Identifier: Apache-2.0
-/*gpuprof
-title = "A row sum"
-operation = "row_sum"
-operation_title = "Sum of rows"
-dimensions = ["rows", "columns"]
-default_sizes = "64x32"
-arguments = ["rows", "columns", "scale", "x", "y"]
-dtypes = ["f32", "f64"]
-entry = "row_sum"
-compile_options = ["--use_fast_math"]
-include = ["."]
-define = { FAST = 1, CHECKED = true, ADD = "a + b" }
-aliases = ["rs"]
-rung = 10
-
-[arrays]
-x = { shape = ["rows", "columns"] }
-y = { shape = ["rows"], role = "out" }
-
-[scalars.scale]
-default = 2.0
-type = "real"
-
-[inputs]
-x = "normal(0, 1)"
-
-[work]
-flops = "rows * columns"
-bytes = "(rows * columns + rows) * real_bytes"
-rate = "bytes"
-
-[check.y]
-value = "scale * sum(x, axis=1)"
-magnitude = "sum(abs(x), axis=1)"
-relative = "8 * sqrt(columns) * u"
-
-[launch]
-block = [32, 8]
-any_block = true
-grid = ["cdiv(rows, block_y)"]
-dynamic_shared_bytes = "0"
-
-[parameters]
-WIDTH = 32
-
-[[require]]
-condition = "columns % WIDTH == 0"
-because = "columns must fit"
-
-[[variants]]
-id = "row_sum_64"
-entry = "row_sum_wide<WIDTH, real>"
-arguments = ["rows", "columns", "x", "y"]
-dtypes = ["f64"]
-parameters = { WIDTH = 64 }
-define = { FAST = 0 }
-launch = { block = [64], grid = ["rows"] }
-
-[[variants]]
-id = "row_sum_16"
-parameters = { WIDTH = 16 }
-*/
-extern "C" __global__ void row_sum() {}
-"""
+WHOLE = kernel_file("row_sum")
 HEADERS = [WHOLE, MINIMAL["gemm"], *(path.read_text() for path in sorted(KERNEL_ROOT.glob("gemm/b*.cu")))]
 OPERATIONS = [path.read_text() for path in sorted(KERNEL_ROOT.glob("*/operation.toml"))]
 #: What stands for a value: of every type, of every size, and what steers a terminal or a page.

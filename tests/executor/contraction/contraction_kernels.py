@@ -7,6 +7,7 @@ Only the standard library is used. `benchmarks/contraction.py` asks ptxas about 
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 #: Bytes of a value, by type, and the type of its registers.
 TYPES = {
@@ -221,109 +222,7 @@ class _Branches:
         yield f"@%p2 bra {begin};"
 
 
-#: Instructions between a product and its sum. `%t9` is the other term.
-_BETWEEN = """
-div.rn.f32 %t9, %x2, %x3;
-div.rz.f32 %t9, %x2, %x3;
-div.rn.ftz.f32 %t9, %x2, %x3;
-div.full.f32 %t9, %x2, %x3;
-div.approx.f32 %t9, %x2, %x3;
-sqrt.rn.f32 %t9, %x2;
-sqrt.rn.ftz.f32 %t9, %x2;
-sqrt.approx.f32 %t9, %x2;
-rcp.rn.f32 %t9, %x2;
-rcp.rz.f32 %t9, %x2;
-rcp.approx.f32 %t9, %x2;
-rsqrt.approx.f32 %t9, %x2;
-ex2.approx.f32 %t9, %x2;
-lg2.approx.f32 %t9, %x2;
-sin.approx.f32 %t9, %x2;
-tanh.approx.f32 %t9, %x2;
-div.rn.f64 %d2, %d1, %d1; cvt.rn.f32.f64 %t9, %d2;
-sqrt.rn.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
-rcp.rn.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
-rsqrt.approx.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
-rsqrt.approx.ftz.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
-rcp.approx.ftz.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
-div.s16 %h3, %h1, %h2; cvt.rn.f32.s16 %t9, %h3;
-rem.u16 %h3, %h1, %h2; cvt.rn.f32.u16 %t9, %h3;
-div.s32 %r5, %r2, %r3; cvt.rn.f32.s32 %t9, %r5;
-rem.s32 %r5, %r2, %r3; cvt.rn.f32.s32 %t9, %r5;
-div.u32 %r5, %r2, %r3; cvt.rn.f32.u32 %t9, %r5;
-rem.u32 %r5, %r2, %r3; cvt.rn.f32.u32 %t9, %r5;
-div.s64 %rd7, %rd5, %rd6; cvt.rn.f32.s64 %t9, %rd7;
-div.u64 %rd7, %rd5, %rd6; cvt.rn.f32.u64 %t9, %rd7;
-rem.u64 %rd7, %rd5, %rd6; cvt.rn.f32.u64 %t9, %rd7;
-mul.hi.s32 %r5, %r2, %r3; cvt.rn.f32.s32 %t9, %r5;
-membar.cta; mov.f32 %t9, %x2;
-membar.gl; mov.f32 %t9, %x2;
-membar.sys; mov.f32 %t9, %x2;
-fence.acq_rel.gpu; mov.f32 %t9, %x2;
-fence.acq_rel.cta; mov.f32 %t9, %x2;
-fence.sc.cta; mov.f32 %t9, %x2;
-fence.proxy.async; mov.f32 %t9, %x2;
-fence.mbarrier_init.release.cluster; mov.f32 %t9, %x2;
-bar.sync 0; mov.f32 %t9, %x2;
-barrier.sync 0; mov.f32 %t9, %x2;
-bar.sync 1, 64; mov.f32 %t9, %x2;
-bar.arrive 1, 64; mov.f32 %t9, %x2;
-bar.red.popc.u32 %r5, 0, %p1; mov.b32 %t9, %r5;
-bar.warp.sync 0xffffffff; mov.f32 %t9, %x2;
-bar.warp.sync %r2; mov.f32 %t9, %x2;
-@%p1 bar.sync 0; mov.f32 %t9, %x2;
-shfl.sync.bfly.b32 %r5, %r2, 1, 0x1f, 0xffffffff; mov.b32 %t9, %r5;
-vote.sync.ballot.b32 %r5, %p1, 0xffffffff; mov.b32 %t9, %r5;
-match.any.sync.b32 %r5, %r2, 0xffffffff; mov.b32 %t9, %r5;
-redux.sync.add.s32 %r5, %r2, 0xffffffff; mov.b32 %t9, %r5;
-activemask.b32 %r5; mov.b32 %t9, %r5;
-ld.global.f32 %t9, [%rd1+64];
-ld.volatile.global.f32 %t9, [%rd1+64];
-ld.acquire.gpu.global.f32 %t9, [%rd1+64];
-ld.f32 %t9, [%rd1+64];
-st.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
-st.volatile.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
-st.release.gpu.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
-@%p1 ld.global.f32 %t9, [%rd1+64];
-@%p1 st.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
-@%p1 ld.shared.f32 %t9, [%r2];
-@%p1 st.shared.f32 [%r2], %x2; mov.f32 %t9, %x2;
-atom.global.add.f32 %t9, [%rd2+64], %x2;
-atom.global.cas.b32 %r5, [%rd2+64], %r2, %r3; mov.b32 %t9, %r5;
-atom.shared.add.f32 %t9, [%r2], %x2;
-atom.shared.add.u32 %r5, [%r2], %r3; mov.b32 %t9, %r5;
-atom.add.f32 %t9, [%rd2+64], %x2;
-atom.acq_rel.gpu.global.add.u32 %r5, [%rd2], 1; mov.b32 %t9, %r5;
-red.global.add.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
-red.shared.add.f32 [%r2], %x2; mov.f32 %t9, %x2;
-@%p1 red.global.add.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
-@%p1 atom.global.add.u32 %r5, [%rd2], 1; mov.b32 %t9, %r5;
-@%p1 shfl.sync.bfly.b32 %r5, %r2, 1, 0x1f, 0xffffffff; mov.b32 %t9, %r5;
-@%p1 mov.f32 %t9, %x2;
-@%p1 add.f32 %t9, %x2, %x3;
-@%p1 fma.rn.f32 %t9, %x2, %x3, %x3;
-@%p1 ex2.approx.f32 %t9, %x2;
-@%p1 div.rn.f32 %t9, %x2, %x3;
-@%p1 setp.lt.f32 %p3, %x2, %x3; selp.f32 %t9, %x2, %x3, %p3;
-@%p1 ret; mov.f32 %t9, %x2;
-@%p1 exit; mov.f32 %t9, %x2;
-@%p1 trap; mov.f32 %t9, %x2;
-@%p1 bra HERE; mov.f32 %t9, %x2; st.global.f32 [%rd2+64], %t9; HERE: mov.f32 %t9, %x3;
-bra HERE; HERE: mov.f32 %t9, %x2;
-HERE: mov.f32 %t9, %x2;
-cp.async.ca.shared.global [%r2], [%rd1], 4; mov.f32 %t9, %x2;
-cp.async.wait_all; mov.f32 %t9, %x2;
-@%p1 cp.async.ca.shared.global [%r2], [%rd1], 4; mov.f32 %t9, %x2;
-mbarrier.init.shared.b64 [%r2], 1; mov.f32 %t9, %x2;
-mbarrier.arrive.shared.b64 %rd5, [%r2]; mov.f32 %t9, %x2;
-mbarrier.try_wait.shared.b64 %p3, [%r2], %rd5; selp.f32 %t9, %x2, %x3, %p3;
-barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.f32 %t9, %x2;
-nanosleep.u32 100; mov.f32 %t9, %x2;
-mov.u32 %r5, %clock; mov.b32 %t9, %r5;
-prefetch.global.L2 [%rd1]; mov.f32 %t9, %x2;
-isspacep.shared %p3, %rd1; selp.f32 %t9, %x2, %x3, %p3;
-ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r2]; mov.b32 %t9, %r5;
-pmevent 1; mov.f32 %t9, %x2;
-"""
+_BETWEEN = (Path(__file__).parent / "between.ptx").read_text().splitlines()[3:]
 
 
 def parted_kernels() -> dict[str, tuple[str, str]]:
@@ -337,7 +236,7 @@ def parted_kernels() -> dict[str, tuple[str, str]]:
         "cvt.rn.f64.s64 %d1, %rd5;",
         "setp.ne.s32 %p1, %r2, %r3;",
     ]
-    for number, line in enumerate(_BETWEEN.strip().splitlines()):
+    for number, line in enumerate(_BETWEEN):
         name = f"between_{number}"
         lines = [*setup, "mul.f32 %t0, %x4, %x5;", line, "add.f32 %t1, %t0, %t9;"]
         # What it takes is stored too: else nothing tells which registers hold it.

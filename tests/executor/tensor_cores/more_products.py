@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from card_process import KernelsOnCard
 from executor_harness import compile_both
+from tensor_corpus import multiplying
 
 from gpuprof.executor import Definedness, GlobalMemory, LaunchResult, launch, load_program
 
@@ -23,23 +24,6 @@ _BITS = {"s4": 4, "u4": 4, "b1": 1, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf
 #: The pairs of places, of four, that a sparse row may hold; of tf32 the two words that name one of two.
 _PAIRS = [first | second << 2 for first in range(4) for second in range(first + 1, 4)]
 _SINGLES = (0b0100, 0b1110)
-_KERNEL = """extern "C" __global__ void {name}({word} *out, const unsigned *a, const unsigned *b,
-                                 const {word} *c, const unsigned *which)
-{{
-    const int thread = blockIdx.x * 32 + threadIdx.x;
-    unsigned x[{a}], y[{b}], e = which[thread];
-    {word} z[{c}], d[{c}];
-    for (int i = 0; i < {a}; ++i)
-        x[i] = a[thread * {a} + i];
-    for (int i = 0; i < {b}; ++i)
-        y[i] = b[thread * {b} + i];
-    for (int i = 0; i < {c}; ++i)
-        z[i] = c[thread * {c} + i];
-    asm volatile("{instruction} {operands};" : {outputs} : {inputs});
-    for (int i = 0; i < {c}; ++i)
-        out[thread * {c} + i] = d[i];
-}}
-"""
 
 
 @dataclass(frozen=True)
@@ -74,30 +58,12 @@ class MoreProduct:
     @property
     def source(self) -> str:
         """A kernel of which every warp multiplies once."""
-        a, b, c = self.counts
-        word, letter = ("float", "f") if self.kinds[2] == "f32" else ("unsigned", "r")
         sparse = "mma" if self.selector is None else "mma.sp::ordered_metadata"
         first, second, sums = self.kinds
         instruction = f"{sparse}.sync.aligned.m{self.rows}n8k{self.depth}.row.col.{self.modifier}"
         instruction += f"{sums}.{first}.{second}.{sums}{self.suffix}"
-        numbers = iter(range(2 * c + a + b + 1))
-        lists = ["{" + ", ".join(f"%{next(numbers)}" for _ in range(n)) + "}" for n in (c, a, b, c)]
-        inputs = [f'"r"({name}[{i}])' for name, count in (("x", a), ("y", b)) for i in range(count)]
-        inputs += [f'"{letter}"(z[{i}])' for i in range(c)]
-        if self.selector is not None:
-            lists += [f"%{next(numbers)}", hex(self.selector)]
-            inputs.append('"r"(e)')
-        return _KERNEL.format(
-            name=self.name,
-            word=word,
-            a=a,
-            b=b,
-            c=c,
-            instruction=instruction,
-            operands=", ".join(lists),
-            outputs=", ".join(f'"={letter}"(d[{i}])' for i in range(c)),
-            inputs=", ".join(inputs),
-        )
+        words = ("float", "f") if sums == "f32" else ("unsigned", "r")
+        return multiplying(self.name, instruction, self.counts, sums=words, selector=self.selector)
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Stored A, (tests, rows, stored), B, (tests, 8, depth), and C, (tests, rows, 8), as bits; and what
@@ -127,7 +93,7 @@ class MoreProduct:
         return (bits >> 16).astype(np.uint16) if kind == "bf16" else bits
 
     def arrays(self) -> list[np.ndarray]:
-        """What the kernel reads: A, B, C and the words that tell what is stored, by lane."""
+        """What the kernel reads, by lane: A, B, C, and the words that tell what of a sparse A is stored."""
         a, b, c, which = self.matrices()
         lane = np.arange(32)
         group, place = lane // 4, lane % 4
@@ -136,7 +102,8 @@ class MoreProduct:
         count_a, count_b, _ = self.counts
         of_a = [words_a[:, group + 8 * (i % halves), place + 4 * (i // halves)] for i in range(count_a)]
         of_b = [words_b[:, group, place + 4 * i] for i in range(count_b)]
-        return [np.stack(of_a, axis=2), np.stack(of_b, axis=2), self.by_lane(c), self._which(which)]
+        arrays = [np.stack(of_a, axis=2), np.stack(of_b, axis=2), self.by_lane(c)]
+        return arrays if self.selector is None else [*arrays, self._which(which)]
 
     def by_lane(self, matrix: np.ndarray) -> np.ndarray:
         """An accumulator by lane: shape (tests, 32, words)."""
@@ -150,8 +117,6 @@ class MoreProduct:
     def _which(self, which: np.ndarray) -> np.ndarray:
         """The words that tell which elements are stored: shape (tests, 32); others are random."""
         words = np.random.default_rng(4).integers(0, 2**32, (TESTS, 32), dtype=np.uint32)
-        if self.selector is None:
-            return words
         groups = which.shape[2]
         in_bytes = self.kinds[0] in ("s8", "u8")
         each = 8 if in_bytes else 4

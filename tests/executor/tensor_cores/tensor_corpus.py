@@ -8,6 +8,7 @@ numbers down to subnormals, anything with infinities and NaN, mostly zeros, a wi
 them come some that are chosen: zeros of both signs, and sums too small for the result.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -66,6 +67,56 @@ class Case:
         return self.name
 
 
+#: The C type of an operand's words, and the letter of their registers.
+_WORDS = {"f64": ("double", "d"), "f32": ("float", "f"), "b32": ("unsigned", "r")}
+
+
+def multiplying(
+    name: str,
+    instruction: str,
+    counts: tuple[int, int, int],
+    kind: tuple[str, str] = _WORDS["b32"],
+    sums: tuple[str, str] = _WORDS["b32"],
+    selector: int | None = None,
+) -> str:
+    """A kernel of which every warp multiplies once: by lane it is given words of A, B and C.
+
+    Args:
+        counts: How many of each.
+        kind: Of the words of A and B, as in `_WORDS`; `sums` those of C and D.
+        selector: Of a sparse product, whose words tell which elements are stored.
+    """
+    a, b, c = counts
+    numbers = itertools.count()
+    operands = ["{" + ",".join(f"%{next(numbers)}" for _ in range(count)) + "}" for count in (c, a, b, c)]
+    outputs = ", ".join(f'"={sums[1]}"(d[{i}])' for i in range(c))
+    inputs = [f'"{kind[1]}"({name}[{i}])' for name, count in (("x", a), ("y", b)) for i in range(count)]
+    inputs += [f'"{sums[1]}"(z[{i}])' for i in range(c)]
+    which = "" if selector is None else ", const unsigned *which"
+    if which:
+        operands += [f"%{next(numbers)}", hex(selector)]
+        inputs.append('"r"(which[thread])')
+    return f"""extern "C" __global__ void {name}({sums[0]} *out, const {kind[0]} *a, const {kind[0]} *b,
+                                        const {sums[0]} *c{which})
+{{
+    const int thread = blockIdx.x * 32 + threadIdx.x;
+    {kind[0]} x[{a}], y[{b}];
+    {sums[0]} z[{c}], d[{c}];
+    for (int i = 0; i < {a}; ++i)
+        x[i] = a[thread * {a} + i];
+    for (int i = 0; i < {b}; ++i)
+        y[i] = b[thread * {b} + i];
+    for (int i = 0; i < {c}; ++i)
+        z[i] = c[thread * {c} + i];
+    asm volatile("{instruction} {", ".join(operands)};"
+                 : {outputs}
+                 : {", ".join(inputs)});
+    for (int i = 0; i < {c}; ++i)
+        out[thread * {c} + i] = d[i];
+}}
+"""
+
+
 @dataclass(frozen=True)
 class Product:
     """An `mma.sync`: its types, and the words that each lane gives of A, B and C."""
@@ -80,35 +131,9 @@ class Product:
     @property
     def source(self) -> str:
         """A kernel of which every warp multiplies once."""
-        kind, letter = ("double", "d") if self.a == "f64" else ("unsigned", "r")
-        of_c = {"f64": ("double", "d"), "f32": ("float", "f")}.get(self.c, ("unsigned", "r"))
-        a, b, c = (count // (2 if letter == "d" else 1) for count in self.words)
-        numbers = iter(range(2 * c + a + b))
-        d_list, a_list, b_list, c_list = (
-            "{" + ",".join(f"%{next(numbers)}" for _ in range(count)) + "}" for count in (c, a, b, c)
-        )
-        outputs = ", ".join(f'"={of_c[1]}"(d[{i}])' for i in range(c))
-        inputs = [f'"{letter}"({name}[{i}])' for name, count in (("x", a), ("y", b)) for i in range(count)]
-        inputs += [f'"{of_c[1]}"(z[{i}])' for i in range(c)]
-        return f"""extern "C" __global__ void {self.name}({of_c[0]} *out, const {kind} *a, const {kind} *b,
-                                        const {of_c[0]} *c)
-{{
-    const int thread = blockIdx.x * 32 + threadIdx.x;
-    {kind} x[{a}], y[{b}];
-    {of_c[0]} z[{c}], d[{c}];
-    for (int i = 0; i < {a}; ++i)
-        x[i] = a[thread * {a} + i];
-    for (int i = 0; i < {b}; ++i)
-        y[i] = b[thread * {b} + i];
-    for (int i = 0; i < {c}; ++i)
-        z[i] = c[thread * {c} + i];
-    asm volatile("{self.instruction} {d_list}, {a_list}, {b_list}, {c_list};"
-                 : {outputs}
-                 : {", ".join(inputs)});
-    for (int i = 0; i < {c}; ++i)
-        out[thread * {c} + i] = d[i];
-}}
-"""
+        kind = _WORDS["f64" if self.a == "f64" else "b32"]
+        counts = tuple(count // (2 if self.a == "f64" else 1) for count in self.words)
+        return multiplying(self.name, self.instruction, counts, kind, _WORDS.get(self.c, _WORDS["b32"]))
 
     def operands(self) -> tuple[bytes, ...]:
         """Random and chosen A, B and C, by lane."""

@@ -1,9 +1,7 @@
-# SPDX-FileCopyrightText: The gpuprof developers
-# SPDX-License-Identifier: Apache-2.0
-"""A small kernel of a user's own, whose points can be counted in seconds."""
-
-#: Scales an array; `EACH` elements a thread. With EACH = 3 it is wrong.
-SCALE = """/*gpuprof
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Scales an array; `EACH` elements a thread. With EACH = 3 it is wrong.
+/*gpuprof
 operation = "scale"
 dimensions = ["n"]
 default_sizes = "4096"
@@ -44,4 +42,3 @@ extern "C" __global__ void scale(int n, const real *x, real *y)
             y[at] = 2 * x[at] + SKIP;
     }
 }
-"""
