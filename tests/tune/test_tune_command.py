@@ -148,7 +148,7 @@ def test_python_searches_too(scale, tmp_path):
         (("scale.cu", "--device", "none"), "only compiles, and a search needs times", "Use --device sim"),
         (("scale.cu", "--device", "sim:h200,0"), "mixes GPUs with devices that measure no time", "two runs"),
         (("scale.cu", "--device", "sim:h201"), "h201", "h200"),
-        (("large.cu",), "large.cu:13", "a block holds at most 1024 threads"),
+        (("large.cu",), "large.cu:16", "a block holds at most 1024 threads"),
         (
             ("mine.cu",),
             "mine declares no candidates for its block",
