@@ -28,8 +28,8 @@ CARD = load_card("h200")
 TILE = {"ROWS": 128, "TM": 8, "TN": 16}
 #: Every tile is several blocks' work, but for the last one of the second: rows and columns are left over.
 SHARED, RAGGED = Gemm(256, 512, 128), Gemm(200, 300, 52)
-#: More tiles than blocks: most are one block's own.
-LONG = Gemm(1536, 4096, 32)
+#: Four tiles to each block and more: most are one block's own.
+LONG = Gemm(1536, 4096, 64)
 
 
 class Case:
@@ -85,7 +85,7 @@ def test_a_large_grid_is_counted_as_it_is_and_verified_smaller():
     assert alone.outcome == "ok"
     assert alone.verification.checked_elements == 512 * 512
     (remark,) = alone.remarks
-    assert "verified at 512x512x32, as its blocks depend on each other" in remark
+    assert "verified at 512x512x64, as its blocks depend on each other" in remark
     assert alone.counters["ffma_thread_instructions"].value == LONG.flops // 2
 
 
@@ -125,7 +125,7 @@ def test_a_tile_that_nobody_stores_is_incorrect(problem, wrong):
 def test_a_part_that_is_added_twice_is_incorrect():
     found = Case(LONG, ("add4(c, value);", "add4(c, value), add4(c, value);")).run()
     assert found.outcome == "incorrect"
-    assert found.reason.startswith("At size 512x512x32: ")
+    assert found.reason.startswith("At size 512x512x64: ")
 
 
 #: Rows of A and of B are packed by all blocks before the copy engine takes them.
