@@ -476,10 +476,10 @@ def _rows_told(text: str) -> list[Row]:
 
 
 def _searched_kernel() -> str:
-    sys.path.insert(0, str(ROOT / "tests" / "tune"))
-    from scale_source import SCALE
+    sys.path.insert(0, str(ROOT / "tests"))
+    from cuda_sources import kernel_file
 
-    return SCALE.replace(", [2048, 1]", "")
+    return kernel_file("scale", ", [2048, 1]")
 
 
 def _stand_in(folder: Path) -> str:
