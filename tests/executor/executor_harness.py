@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda.bindings import nvrtc
-from cuda_sources import line_of
+from cuda_sources import kernel_table, line_of
 
 from gpuprof.errors import CaseFailure
 from gpuprof.executor import (
@@ -31,6 +31,8 @@ from gpuprof.executor.arithmetic import exact
 
 PTX_HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
+#: Those that tests change and launch by hand.
+KERNELS_BY_HAND = kernel_table(Path(__file__).parent / "by_hand.cu")
 
 
 def _checked(result):

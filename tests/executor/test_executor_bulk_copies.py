@@ -5,29 +5,11 @@
 import numpy as np
 import pytest
 from bulk_sources import LOAD, STORED, cuda, numbers
-from executor_harness import caught, line_of, run_cuda, tells
+from executor_harness import KERNELS_BY_HAND, caught, line_of, run_cuda, tells
 
 from gpuprof.executor import FaultKind
 
-PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
-    __shared__ __align__(128) float4 tile[2][64];
-    __shared__ u64 b[2];
-    const int t = threadIdx.x;
-    if (t == 0) { init(b, 1); init(b + 1, 1); fence(); }
-    __syncthreads();
-    for (int i = 0; i < steps + 1; ++i) {
-        if (t == 0 && i < steps) {
-            expect(b + i % 2, 1024);
-            load(tile[i % 2], in + i * 64, 1024, b + i % 2); // start
-        }
-        if (i > 0) {
-            const int last = i - 1;
-            WAIT
-            out[last * 64 + t] = tile[last % 2][63 - t]; // read
-        }
-        SYNC
-    }
-}"""
+PIPELINE = KERNELS_BY_HAND["a ring of two stages"].text
 
 
 def pipeline(wait="wait(b + last % 2, last / 2 & 1);", sync="__syncthreads();") -> str:
@@ -79,19 +61,7 @@ def test_what_a_ring_forgets(change, place, kind, line, thread, words):
     assert words != MISSED or f"the copy that line {line_of(source, LOAD)} started" in fault.detail
 
 
-ONE_COPY = """extern "C" __global__ void k(const float4 *in, float4 *out) {
-    __shared__ __align__(128) float4 tile[128];
-    __shared__ u64 b;
-    const int t = threadIdx.x;
-    if (t == 0) { init(&b, 1); fence(); }
-    __syncthreads();
-    if (t == 0) {
-        expect(&b, 512);
-        LOAD // load
-    }
-    WAIT
-    out[t] = tile[t];
-}"""
+ONE_COPY = KERNELS_BY_HAND["one bulk copy"].text
 
 
 ALIGNED, OUTSIDE, FLYING = FaultKind.MISALIGNED, FaultKind.OUT_OF_BOUNDS, FaultKind.ASYNC_COPY
@@ -132,21 +102,7 @@ def test_wrong_copies(load, wait, kind, line, words):
     tells(source, kind, line, words, numbers(32, 4), np.zeros((32, 4), np.float32), thread=0)
 
 
-STORE = """extern "C" __global__ void k(float4 *out) {
-    __shared__ __align__(128) float4 tile[64];
-    const int t = threadIdx.x;
-    for (int i = 0; i < 3; ++i) {
-        tile[t] = make_float4(i, t, 0, 0); // write
-        proxy();
-        BEFORE
-        if (t == 0) {
-            store(out + i * 64, tile, 1024); // store
-            commit();
-            WAIT
-        }
-        AFTER
-    }
-}"""
+STORE = KERNELS_BY_HAND["bulk stores of one tile"].text
 
 
 def store_source(before="__syncthreads();", wait="READ", after="__syncthreads();") -> str:

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from bulk_sources import STORED, cuda
-from executor_harness import caught, compile_cuda, line_of, run_cuda
+from executor_harness import KERNELS_BY_HAND, caught, compile_cuda, line_of, run_cuda
 
 from gpuprof.backends.sim.launching import descriptor_of
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, encode_tensor_map, launch, load_program
@@ -201,18 +201,7 @@ def test_what_the_engine_cannot_combine_is_a_fault():
         launch(program(case.name), (1, 1, 1), (64, 1, 1), [tensor, words, *case.numbers], memory, case.shared)
 
 
-SEEN = """extern "C" __global__ void k(float4 *out, float4 *seen) {
-    __shared__ __align__(128) float4 tile[1];
-    if (threadIdx.x == 0) {
-        tile[0] = make_float4(1, 2, 3, 4);
-        proxy();
-        store(out, tile, 16);
-        commit();
-        asm volatile("cp.async.bulk.wait_groupHOW 0;" ::: "memory");
-        tile[0] = make_float4(0, 0, 0, 0);
-        *seen = *out;
-    }
-}"""
+SEEN = KERNELS_BY_HAND["a bulk store that is seen"].text
 
 
 def test_a_copy_that_has_been_read_has_not_yet_been_written():
@@ -225,17 +214,7 @@ def test_a_copy_that_has_been_read_has_not_yet_been_written():
     assert f"started in line {line_of(source, STORED)} may still write" in fault.detail
 
 
-SUMS = """extern "C" __global__ void k(float *out) {
-    __shared__ __align__(128) float tile[64];
-    tile[threadIdx.x] = blockIdx.x + 1;
-    proxy();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        asm volatile("HOW [%0], [%1], 256;" ::"l"(out), "r"(at(tile)) : "memory"); // sends
-        commit();
-        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-    }
-}"""
+SUMS = KERNELS_BY_HAND["blocks send one tile each"].text
 
 
 def test_blocks_may_combine_into_one_place_but_not_store():

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from bulk_sources import clustered
-from executor_harness import caught, cuda_program, line_of, run_cuda
+from executor_harness import KERNELS_BY_HAND, caught, cuda_program, line_of, run_cuda
 
 from gpuprof.executor import (
     FaultKind,
@@ -24,57 +24,10 @@ def whole_numbers(*shape: int) -> np.ndarray:
     return RNG.integers(-8, 9, shape).astype(np.float32)
 
 
-REDUCTION = """extern "C" __global__ void __cluster_dims__(SIZE, 1, 1) k(const float *in, float *out, int n) {
-    __shared__ float parts[32], total;
-    const int t = threadIdx.x;
-    float sum = 0;
-    for (int i = blockIdx.x * blockDim.x + t; i < n; i += gridDim.x * blockDim.x)
-        sum += in[i];
-    for (int step = 16; step; step /= 2)
-        sum += __shfl_down_sync(~0u, sum, step);
-    if (t % 32 == 0)
-        parts[t / 32] = sum;
-    __syncthreads();
-    if (t == 0) {
-        total = 0;
-        for (int i = 0; i < blockDim.x / 32; ++i)
-            total += parts[i];
-    }
-    meet();
-    if (rank() == 0 && t == 0) {
-        float all = 0;
-        for (int other = 0; other < SIZE; ++other)
-            all += *pointer(&total, other);
-        out[blockIdx.x / SIZE] = all;
-    }
-    meet();
-}
-"""
+REDUCTION = KERNELS_BY_HAND["a sum of clusters"].text
 
 
-#: Each block waits for a flag in its own memory, which the block before it sets behind a fence.
-FLAGS = """extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
-    __shared__ int value, flag;
-    const int r = rank();
-    if (threadIdx.x == 0) {
-        flag = 0;
-        value = r == 0;
-    }
-    meet();
-    if (threadIdx.x == 0) {
-        if (r > 0)
-            while (atomicAdd(&flag, 0) == 0)
-                ;
-        if (r < 3) {
-            *pointer(&value, r + 1) = 2 * value + 1;
-            __threadfence();
-            atomicExch(pointer(&flag, r + 1), 1);
-        }
-        out[blockIdx.x] = value;
-    }
-    meet();
-}
-"""
+FLAGS = KERNELS_BY_HAND["flags from block to block"].text
 
 
 def test_whole_clusters_are_sampled():
@@ -138,26 +91,7 @@ ACROSS = (
     meet();
 }"""
 )
-#: The first warp of a block tells the second one.
-WITHIN = """extern "C" __global__ void k(const int *a, int *b, int *c) {
-    __shared__ unsigned flag;
-    const int w = blockIdx.x, t = threadIdx.x;
-    if (t == 0)
-        flag = 0;
-    __syncthreads();
-    const unsigned place = (unsigned)__cvta_generic_to_shared(&flag);
-    if (t == 0) {
-        b[w] = a[w]; // writes
-        asm volatile("STORE.shared::cta.u32 [%0], 1;" ::"r"(place) : "memory"); // signals
-    }
-    if (t == 32) {
-        unsigned found;
-        do
-            asm volatile("LOAD.shared::cta.u32 %0, [%1];" : "=r"(found) : "r"(place) : "memory"); // waits
-        while (found == 0);
-        c[w] = b[w]; // reads
-    }
-}"""
+WITHIN = KERNELS_BY_HAND["a signal within a block"].text
 #: What races, if anything does: the data that the signal is about, or the signal itself.
 DATA, SIGNAL = ("reads", FaultKind.GLOBAL_RACE), ("waits", FaultKind.SHARED_RACE)
 ACROSS_BLOCKS = {

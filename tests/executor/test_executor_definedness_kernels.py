@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from bulk_sources import STORED, cuda
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import KERNELS_BY_HAND, caught, line_of, run_cuda
 
 from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
 
@@ -20,25 +20,7 @@ def follow(source: str, *arrays: np.ndarray, **keywords):
     return run_cuda(source, *arrays, follow_undefined=True, **keywords)
 
 
-BULK = """extern "C" __global__ void k(const float *in, float *out) {
-    __shared__ __align__(128) float s[128];
-    __shared__ u64 b;
-    if (threadIdx.x == 0) { init(&b, 1); fence(); }
-    __syncthreads();
-    if (threadIdx.x == 0) { expect(&b, 128); load(s, in, 128, &b); }
-    wait(&b, 0);
-    volatile float v = s[threadIdx.x];
-    volatile float w = s[32 + threadIdx.x];
-    __syncthreads();
-    s[64 + threadIdx.x] = STORED;
-    asm volatile("fence.proxy.async;" ::: "memory");
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        store(out, s + 64, 128);
-        commit();
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    }
-}"""
+BULK = KERNELS_BY_HAND["a bulk copy in and one out"].text
 
 
 def test_bulk_copies_bring_defined_bytes_and_take_no_others():

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from each import each
-from executor_harness import exact_fma, run_cuda, run_instruction
+from executor_harness import KERNELS_BY_HAND, exact_fma, run_cuda, run_instruction
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.float_runs import Tape
@@ -197,25 +197,7 @@ def test_a_nan_that_is_computed_is_that_of_the_gpu_and_one_that_is_moved_keeps_i
     assert (bits(moved) == 0xFFC01234).all()
 
 
-INTERLEAVED = """extern "C" __global__ void k(float *x, float *out, int n) {
-    __shared__ float s[64];
-    const int t = threadIdx.x;
-    float a = x[t], b = x[t + 32], c = 0.5f;
-#pragma unroll
-    for (int i = 0; i < 6; ++i) {
-        c = c * a + b;
-        s[t] = c;             // stores between the sums, of values that they make
-        __syncwarp();
-        b = s[t ^ 1] + a * c; // and loads whose values they take
-        __syncwarp();
-        if (i == n)           // and a branch that parts the lanes
-            if (t % 3 == 0)
-                a = b * c - a;
-        a = a - b;
-    }
-    out[t] = a;
-    out[t + 32] = b * c + a;
-}"""
+INTERLEAVED = KERNELS_BY_HAND["stores, loads and a branch between sums"].text
 
 
 def check_as_alone(monkeypatch, source, seed, given, results, **launch):
@@ -234,31 +216,7 @@ def test_loads_stores_and_branches_between_sums_see_them_in_order(monkeypatch):
     check_as_alone(monkeypatch, INTERLEAVED, 1, 64, 64, scalars=(3,))
 
 
-LOADS = """extern "C" __global__ void k(float *x, float *out, int n) {
-    __shared__ __align__(16) float s[2][256];
-    const int t = threadIdx.x;
-    for (int i = t; i < 256; i += blockDim.x)
-        s[0][i] = 0.3f * x[i] + 0.1f * blockIdx.x;
-    __syncthreads();
-    float a = 0, b = 0, c = 0, d = 0;
-    for (int i = 0; i < n; ++i) {
-        const float4 v = *(float4 *)&s[i % 2][t * 4 % 256];
-        const float2 w = *(float2 *)&s[i % 2][(t + i + blockIdx.x) % 64 * 2];
-        const float u = s[i % 2][i * 7 % 256], z = s[i % 2][t / 3];
-        a = a * 0.5f + v.x * u;
-        b = b * 0.25f + v.y * w.x;
-        if (t > 40 && i % 3 == 1) {        // some lanes only, of a warp and of the block
-            const float4 y = *(float4 *)&s[i % 2][(t ^ 5) % 32 * 4];
-            c = c * y.x * 0.1f + y.y * w.y + y.z * z + y.w * 0.1f;
-        }
-        d = d * 0.1f + v.z * v.w + c * 0.1f;
-        s[(i + 1) % 2][t] = a - b;         // read in the next turn
-        for (int j = t + blockDim.x; j < 256; j += blockDim.x)
-            s[(i + 1) % 2][j] = d;
-        __syncthreads();
-    }
-    out[blockIdx.x * blockDim.x + t] = a + b * c - d;
-}"""
+LOADS = KERNELS_BY_HAND["loads that feed arithmetic"].text
 
 
 @pytest.mark.parametrize("threads", [32, 96, 100])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bulk_sources import cuda
 from cuda_sources import either, kernel_table
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import KERNELS_BY_HAND, caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind, KernelFault
 
@@ -45,20 +45,7 @@ def test_misused_mbarriers(body):
     assert fault.thread == (37, 0, 0)
 
 
-#: 64 arrivals, and whether each one's wait would succeed behind them.
-ARRIVALS = """extern "C" __global__ void k(int *over) {
-    __shared__ u64 b;
-    if (threadIdx.x == 0)
-        init(&b, EXPECTED);
-    __syncthreads();
-    u64 state = 0;
-    ARRIVE
-    __syncthreads();
-    unsigned done;
-    asm volatile("{.reg .pred p;\\nmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\\nselp.u32 %0, 1, 0, p;}"
-                 : "=r"(done) : "r"(at(&b)), "l"(state) : "memory");
-    over[threadIdx.x] = done;
-}"""
+ARRIVALS = KERNELS_BY_HAND["64 arrivals"].text
 TOGETHER = "state = arrive(&b);"
 ONE_BY_ONE = "for (int t = 0; t < 64; ++t) { if (threadIdx.x == t) state = arrive(&b); __syncthreads(); }"
 WARP_BY_WARP = (

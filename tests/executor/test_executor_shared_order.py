@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from bulk_sources import cuda
-from executor_harness import caught, cuda_program, line_of, run_cuda
+from executor_harness import KERNELS_BY_HAND, caught, cuda_program, line_of, run_cuda
 from race_pairs import arrays, pairs
 
 from gpuprof.executor import FaultKind
@@ -87,23 +87,7 @@ def test_what_all_lanes_store_alike_is_no_luck_to_read(stores, lucky):
     assert [remark[:10] for remark in result.remarks] == ["undefined:"] * lucky
 
 
-#: Two stages: in each round a warp writes one that the other warp has read, and the other way round.
-ROUNDS = """extern "C" __global__ void k(int *out, int rounds, int wrong) {
-    __shared__ int stage[2][2][32];
-    __shared__ u64 turned;
-    const int t = threadIdx.x, warp = t / 32, lane = t % 32;
-    if (t == 0) { init(&turned, 64); fence(); }
-    __syncthreads();
-    int sum = 0;
-    for (int i = 0; i < rounds; ++i) {
-        stage[i % 2][warp][lane] = i + t;
-        arrive_sink(&turned, 1);
-        if (i != wrong)
-            wait(&turned, i % 2);
-        sum += stage[i % 2][1 - warp][lane]; // what the other warp wrote
-    }
-    out[t] = sum;
-}"""
+ROUNDS = KERNELS_BY_HAND["rounds of two warps"].text
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from bulk_sources import cuda, numbers
-from executor_harness import cuda_program, refused, run_cuda
+from executor_harness import KERNELS_BY_HAND, cuda_program, refused, run_cuda
 
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.executor import (
@@ -21,24 +21,7 @@ from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode
 
 pytestmark = pytest.mark.deep
 
-_TENSOR = """#define IN const __grid_constant__ Map
-extern "C" __global__ void k(IN map, unsigned *out, int x, int y, int bytes) {
-    extern __shared__ __align__(1024) unsigned tile[];
-    __shared__ u64 b;
-    const int t = threadIdx.x;
-    if (t == 0) { init(&b, 1); fence(); }
-    __syncthreads();
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map));
-    if (t == 0) {
-        expect(&b, bytes);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                     "[%0], [%1, {%3, %4}], [%2];" ::"r"(at(tile + OFFSET)), "l"(&map), "r"(at(&b)),
-                     "r"(x), "r"(y) : "memory"); // tensor
-    }
-    wait(&b, 0);
-    for (int i = t; i < bytes / 4; i += 32)
-        out[blockIdx.x * (bytes / 4) + i] = tile[OFFSET + i];
-}"""
+_TENSOR = KERNELS_BY_HAND["a box of a tensor map"].text
 
 
 def copy_box(array, box, place, swizzle=0, offset=0, expected_bytes=None) -> np.ndarray:
@@ -196,43 +179,7 @@ def test_what_is_not_modelled_is_named(text):
     assert refused(load_program(ptx, "k"), 0).name.split(".")[0] == text.split(".")[0]
 
 
-#: A map of 32-bit elements, 20 rows of 36, that the kernel makes itself: boxes of 4 rows of 8.
-_DEVICE_MAP = """#define SET(text, ...) \\
-    asm volatile("tensormap.replace.tile." text ";" ::__VA_ARGS__ : "memory")
-extern "C" __global__ void k(const unsigned *in, unsigned *out, char *scratch, int x, int y) {
-    __shared__ __align__(128) unsigned map[32];
-    __shared__ __align__(128) unsigned tile[32];
-    __shared__ u64 b;
-    const int t = threadIdx.x;
-    map[t] = 0;
-    if (t == 0) { init(&b, 1); fence(); }
-    __syncthreads();
-    const unsigned m = at(map);
-    if (t == 0) {
-        SET("global_address.shared::cta.b1024.b64 [%0], %1", "r"(m), "l"(in));
-        SET("rank.shared::cta.b1024.b32 [%0], 1", "r"(m));
-        SET("box_dim.shared::cta.b1024.b32 [%0], 0, %1", "r"(m), "r"(8));
-        SET("box_dim.shared::cta.b1024.b32 [%0], 1, %1", "r"(m), "r"(4));
-        SET("global_dim.shared::cta.b1024.b32 [%0], 0, %1", "r"(m), "r"(36));
-        SET("global_dim.shared::cta.b1024.b32 [%0], 1, %1", "r"(m), "r"(20));
-        SET("global_stride.shared::cta.b1024.b64 [%0], 0, %1", "r"(m), "l"(144ull));
-        SET("element_stride.shared::cta.b1024.b32 [%0], 0, %1", "r"(m), "r"(1));
-        SET("element_stride.shared::cta.b1024.b32 [%0], 1, %1", "r"(m), "r"(1));
-        SET("elemtype.shared::cta.b1024.b32 [%0], 2", "r"(m));
-        SET("swizzle_mode.shared::cta.b1024.b32 [%0], SWIZZLE", "r"(m));
-    }
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
-                 " [%0], [%1], 128;" ::"l"(scratch), "r"(m) : "memory");
-    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(scratch) : "memory");
-    if (t == 0) {
-        expect(&b, 128);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                     "[%0], [%1, {%3, %4}], [%2];" ::"r"(at(tile)), "l"(scratch), "r"(at(&b)),
-                     "r"(x), "r"(y) : "memory");
-    }
-    wait(&b, 0);
-    out[t] = tile[t];
-}"""
+_DEVICE_MAP = KERNELS_BY_HAND["a tensor map that the kernel makes"].text
 
 
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (8, 3), (32, 18), (-4, -1)])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from each import each
-from executor_harness import run_cuda
+from executor_harness import KERNELS_BY_HAND, run_cuda
 
 from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
@@ -272,17 +272,7 @@ def test_idle_lanes_cost_nothing_and_zeros_what_a_copy_through_the_cache_would()
     assert cost(16 * LANE, 16 * LANE, whole=LANE > 40) == (16, 4 + 4)
 
 
-_AT_THE_END = """
-extern "C" __global__ void copy(const int *in, int *out, int bytes)
-{
-    __shared__ __align__(16) int tile[128];
-    const unsigned to = (unsigned)__cvta_generic_to_shared(tile + 4 * threadIdx.x);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(in + 4 * threadIdx.x),
-                 "r"(min(16, max(0, bytes - 16 * (int)threadIdx.x))));
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    for (int i = 0; i < 4; ++i)
-        out[4 * threadIdx.x + i] = tile[4 * threadIdx.x + i];
-}"""
+_AT_THE_END = KERNELS_BY_HAND["an asynchronous copy of less"].text
 
 
 @pytest.mark.parametrize("length", [512, 508, 500, 336, 12, 4, 1])

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from executor_harness import compile_both
+from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
@@ -26,66 +26,10 @@ from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 pytestmark = pytest.mark.deep
 
-#: Each thread adds up as many floats as the number of its warp says, and a little more.
-UNEVEN = """
-extern "C" __global__ void uneven(const float *in, float *out, int n)
-{
-    const int turns = n + 5 * (threadIdx.x / 32) + blockIdx.x;
-    float sum = 0;
-    #pragma unroll 1
-    for (int i = 0; i < turns; i++)
-        sum += in[i * 64 + threadIdx.x % 32];
-    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-}
-"""
-#: Lanes part, and come together again.
-PARTED = """
-extern "C" __global__ void parted(const float *in, float *out)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    __shared__ float held[128];
-    held[threadIdx.x] = in[i];
-    __syncthreads();
-    float value = 0;
-    if (threadIdx.x % 4 == 1) {
-        for (int k = 0; k < 9; k++)
-            value += held[(threadIdx.x * k) % 128];
-    } else if (threadIdx.x < 40) {
-        value = held[127 - threadIdx.x];
-    }
-    __syncthreads();
-    out[i] = value;
-}
-"""
-#: Divides, for which machine code has a slow path that these values do not need.
-DIVIDES = """
-extern "C" __global__ void divides(const float *in, float *out)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = in[i] / in[i + 1];
-}
-"""
-#: A warp waits for what another one stores late.
-WAITS = """
-extern "C" __global__ void waits(const float *in, float *out)
-{
-    volatile float *flag = out + 1024;
-    if (threadIdx.x == 32) {
-        float sum = in[0];
-        #pragma unroll 1
-        for (int i = 0; i < 50; i++)
-            sum = sum * in[1] + 1.0f;
-        out[1] = sum;
-        __threadfence();
-        *flag = 7.0f;
-    }
-    if (threadIdx.x == 0)
-        while (*flag != 7.0f)
-            ;
-    __syncthreads();
-    out[2 + threadIdx.x] = out[1] + 1.0f;
-}
-"""
+UNEVEN = KERNELS_BY_HAND["uneven"].text
+PARTED = KERNELS_BY_HAND["parted"].text
+DIVIDES = KERNELS_BY_HAND["divides"].text
+WAITS = KERNELS_BY_HAND["waits"].text
 
 
 def executed(
