@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a command line imports, seen in a process that starts from nothing."""
+"""What command lines import, seen in a process that starts from nothing."""
 
 import os
 import subprocess
@@ -8,20 +8,22 @@ import sys
 
 _SCRIPT = """
 import sys
-sys.argv = ["gpuprof", *{arguments!r}]
-from gpuprof.cli import main
-try:
-    main()
-except SystemExit as exit:
-    assert not exit.code, exit.code
+for arguments in {commands!r}:
+    sys.argv = ["gpuprof", *arguments]
+    from gpuprof.cli import main
+    try:
+        main()
+    except SystemExit as exit:
+        assert not exit.code, exit.code
 print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
 """
 
 
-def loaded(*arguments, cwd):
-    """Top-level packages that a command which ends well has imported."""
+def loaded(*commands, cwd):
+    """Top-level packages that commands which end well have imported, one after the other."""
+    told = [[str(argument) for argument in command] for command in commands]
     process = subprocess.run(
-        [sys.executable, "-c", _SCRIPT.format(arguments=list(map(str, arguments)))],
+        [sys.executable, "-c", _SCRIPT.format(commands=told)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,

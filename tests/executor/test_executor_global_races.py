@@ -55,7 +55,7 @@ def test_a_pointer_that_comes_from_memory_may_point_anywhere():
         launch(program, (3, 1, 1), (32, 1, 1), [table, x], memory)
 
 
-COUNT, THREADS = 300, 128
+COUNT, THREADS = 140, 128
 
 ROWS = kernel_table(Path(__file__).parent / "guesses.cu")
 TOTALS = [name for name, row in ROWS.items() if "type" in row.told]
