@@ -151,9 +151,12 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (160_000, ("dmma_split_16x16", "dmma_split_32x32", "dmma_split_32x64", "dmma_split_64x32")),
         (
             1_200_000,
-            ("dmma_split_32x32", "dmma_split_32x64", "dmma_split_64x32", "dmma_split", "dmma"),
+            (
+                *("dmma_split_32x32", "dmma_split_32x64", "dmma_split_64x32"),
+                *("dmma_split", "dmma_128x64", "dmma"),
+            ),
         ),
-        (sys.maxsize, ("dmma_split_32x64", "dmma_split_64x32", "dmma_split", "dmma")),
+        (sys.maxsize, ("dmma_split_32x64", "dmma_split_64x32", "dmma_split", "dmma_128x64", "dmma")),
     ),
     "bf16": _OF_HALVES,
     "f16": _OF_HALVES,

@@ -17,7 +17,7 @@ because = "Rows that the copy engine does not take, of a small C or a short k: t
 [[choose]]
 kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_square", "wgmma_store_192_beside", "wgmma_store_turned", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "870 + 937 * CYCLES + 2770 * WRITES + 2780000 * SPLIT"
+least = "840 + 900 * CYCLES + 1 * WRITES + 3310000 * SPLIT + 304000 * CLUSTER"
 because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; beside, below and square clusters share what they fetch."
 
 [[choose]]
@@ -46,37 +46,43 @@ because = "Rows that the copy engine does not take, of a larger C."
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
-least = "1040000 + 1340 * CYCLES + 1440 * COPIES + 452 * SUMMED + 148000 * WRITES + 1540000 * JOINS"
+least = "1240000 + 1180 * CYCLES + 1580 * COPIES + 631 * SUMMED + 145000 * WRITES + 1420000 * JOINS"
 because = "Up to about 256: the smallest tiles give every SM one."
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
-least = "4360000 + 474 * CYCLES + 2260 * COPIES + 23 * SUMMED + 37200 * WRITES + 470 * JOINS"
+least = "4190000 + 418 * CYCLES + 2370 * COPIES + 66 * SUMMED + 45900 * WRITES + 940 * JOINS"
 because = "Around 384: few tiles, a long k shared by warps and blocks."
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
-least = "3250000 + 239 * CYCLES + 4040 * COPIES + 17 * SUMMED + 28000 * WRITES"
+least = "2380000 + 208 * CYCLES + 4040 * COPIES + 20 * SUMMED + 41000 * WRITES"
 because = "Fewer tiles than SMs: half the rows of dmma_split."
 
 [[choose]]
 kernel = "dmma_split_64x32"
 when = "real_bytes == 8"
-least = "4290000 + 344 * CYCLES + 3260 * COPIES + 86700 * SUMMED + 3260 * WRITES"
+least = "4310000 + 334 * CYCLES + 3260 * COPIES + 92400 * SUMMED + 2330 * WRITES"
 because = "The same with half the columns, where fewer lie beyond C or rows start anywhere."
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-least = "9870000 + 458 * CYCLES + 578 * COPIES + 197000 * SUMMED + 1960 * WRITES"
+least = "9860000 + 388 * CYCLES + 698 * COPIES + 274000 * SUMMED + 1450 * WRITES"
 because = "A few tiles for each SM: blocks share k, so that the last wave is not empty."
+
+[[choose]]
+kernel = "dmma_128x64"
+when = "real_bytes == 8"
+least = "304 * CYCLES + 3260 * COPIES + 29900 * WRITES"
+because = "A tile of half the columns for nearly each SM: one wave, and nothing to add up."
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
-least = "1040000 + 297 * CYCLES + 3920 * COPIES + 50600 * WRITES"
+least = "745000 + 284 * CYCLES + 3290 * COPIES + 34200 * WRITES"
 because = "Many tiles: the largest reuse most of what they load."
 
 [[choose]]

@@ -21,6 +21,20 @@ shared_load_wavefronts = "falls"
 registers_per_thread = "rises"
 
 [[variants]]
+id = "dmma_128x64"
+rung = 645
+shape_of = "dmma"
+title = "128x64 tiles on FP64 tensor cores"
+idea = "Half the columns, and warps of 32 rows, for a C that tiles of 128x128 leave SMs without: around 1000 there is one for nearly each."
+after = "dmma"
+change = "Twice as many tiles with half the sums a lane: registers_per_thread fall."
+bottleneck = "FP64 tensor cores; in a single wave the first tiles' way from memory."
+parameters = { BN = 64, WM = 32 }
+
+[variants.moves]
+registers_per_thread = "falls"
+
+[[variants]]
 id = "dmma_split"
 aliases = ["dmma_64x64", "dmma_64x64_split"]
 rung = 650

@@ -28,7 +28,8 @@ BK = 64 # k per tile
 A_WIDTH = "16 if K % 8 == 0 else 8 if K % 4 == 0 else 4 if K % 2 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
 B_WIDTH = "16 if N % 8 == 0 else 8 if N % 4 == 0 else 4 if N % 2 == 0 else 2" # of B
 TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
-STAGES = "DEEP if DEEP else 3 if TILES > 2 * sm_count else 4" # tiles in shared memory: with three an SM has room for a third block
+STAGES = "DEEP if DEEP else 4 if TILES <= 2 * sm_count else 2 if K <= BK else 3" # tiles in shared memory: with three an SM has room for a third block, with two, enough where k is one tile, for a fourth
+RESIDENT = "4 if STAGES == 2 else 2" # blocks that an SM has registers for
 CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, 3 * sm_count // (4 * TILES)))"
 
 [parameters]
@@ -49,5 +50,4 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define GATHERED
-#define RESIDENT 2 // blocks that an SM has registers for
 #include "wgmma_split.cu"
