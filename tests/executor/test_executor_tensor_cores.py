@@ -103,11 +103,7 @@ def test_bits_are_the_cards(name):
     assert not wrong.size, f"{wrong.size} of {card.size} words differ: {first}"
 
 
-#: A product of each types.
-KINDS = {(product.a, product.b, product.c): name for name, product in products().items()}
-
-
-@pytest.mark.parametrize("name", KINDS.values())
+@pytest.mark.parametrize("name", products())
 def test_bits_are_the_same_however_registers_lie_in_memory(name, monkeypatch):
     target = Coder.target
 

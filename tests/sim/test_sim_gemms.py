@@ -38,7 +38,7 @@ CASES = [
     ("splitk_fit", (45, 131, 65), {}),
     ("splitk_fit", (25, 131, 390), {"TM": 6, "WAYS": 3}),
     ("splitk_16x32", (17, 33, 520), {}),
-    ("splitk_fit", (5, 36, 260), {"WAYS": 16, "TN": 8}),
+    ("splitk_fit", (5, 68, 260), {"WAYS": 24, "TN": 8}),
     ("splitk_tall", (131, 67, 90), {}),
     ("splitk_tall", (261, 68, 33), {"TALL": 4, "TM": 0}),
     ("splitk_tall", (66, 35, 200), {"TALL": 1, "WAYS": 3}),

@@ -28,6 +28,7 @@ SPECIAL = {
     "few_rows": "3x132x1037",
     "short_k": "36x132x7",
     "realigned": "37x133x141",
+    **dict.fromkeys(("packed", "tf32_packed"), "37x133x41"),
 }
 USUAL = {"warp_row": "4096x1024", "few_rows": "4x4096x4096", "short_k": "4096x4096x16", "realigned": "1001"}
 #: Of what is drawn only grids of so few blocks run: more that wait for each other take the executor long.
