@@ -11,6 +11,7 @@ from itertools import repeat
 from keyword import iskeyword
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 
 from gpuprof.backends.arguments import points_to
 from gpuprof.commands.output import print_written, write_file
@@ -94,9 +95,10 @@ _BYTES = {
     "int8_t": "i8",
     "unsigned char": "u8",
     "uint8_t": "u8",
+    "uchar": "u8",
     "bool": "u8",
 }
-_VECTOR = re.compile(r"(?<=at|le|nt)[234]\Z")
+_VECTOR = re.compile(r"(?<=[a-z])[234]\Z|(?<=bfloat16)2\Z")
 _TYPE = re.compile(r"(?:typename|class)\b")
 #: Threads of a block, where nothing says how many.
 _THREADS = 256
@@ -106,7 +108,8 @@ _OWN = 16
 _TARGET = "sm_90"
 #: Element types that values of so many bits most likely are, where PTX says no more.
 _OF_BITS = {"b8": "u8", "b16": "f16", "b32": "f32", "b64": "f64"}
-_ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
+#: Blocks of so many axes.
+_BLOCKS = {1: (_THREADS,), 2: (16, 16), 3: (8, 8, 4)}
 
 
 def with_own_header(path: Path, source: str) -> str:
@@ -123,11 +126,12 @@ def with_own_header(path: Path, source: str) -> str:
     named = [one for one in functions if one.name == path.stem]
     function = next(iter(named or [one for one in functions if one.parameters] or functions))
     others = [one.entry for one in functions if one is not function]
-    values, own = [], {}
+    values, own, code = [], {}, masked(source)
     template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
     for declared, name, given in template:
         if _TYPE.match(declared):
-            values.append(given if _element(f"{given} *") else "float")
+            defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
+            values.append(given if defined or _element(f"{given} *") else "float")
         elif declared == name:  # it has no name
             values.append(given if given.isdecimal() else str(_OWN))
         else:
@@ -143,22 +147,34 @@ def with_own_header(path: Path, source: str) -> str:
         told = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
         entry += f"({told})"
     instance_of_own = re.sub(r"[A-Za-z_]\w*", lambda word: str(own.get(word[0], word[0])), entry)
-    block: tuple[int, ...] = (16, 16) if _ROWS.search(masked(source)) else (_THREADS,)
+    axes = [bool(re.search(rf"\b(?:threadIdx|blockIdx)\s*\.\s*{axis}\b", code)) for axis in "xyz"]
+    block = _BLOCKS[3 if axes[2] else 1 + axes[1]]
     uses: list[Use | None] | None = None
     with suppress(GpuprofError):  # it need not compile as it stands
         options = compiler_options(target_of(_TARGET, (source,)))
         carried = carried_files(source, path, ())
         (made,) = compile_entries_cached(source, path.name, [instance_of_own], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
-    lines = [*_header(entry, own, taken, uses, block)]
+    begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
+    lines = [*_header(entry, own, taken, uses, block, _guards(code[begin:]))]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
     return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
+
+
+def _guards(code: str) -> dict[str, str]:
+    """What the place of a thread in the grid is held against, by axis: `x < nx`, `if (y >= ny) return`."""
+    found = {}
+    for axis in "xyz":
+        place = re.search(rf"\b(\w+)\s*=[^=;,]*\bblockIdx\s*\.\s*{axis}\b", code)
+        if place and (bound := re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(\w+)").search(code, place.end())):
+            found[axis] = bound[1]
+    return found
 
 
 def _instance(source: str, function: KernelFunction) -> list[str]:
     """The arguments of a template as a file first instantiates or launches it, else their defaults."""
     name = function.name.rpartition("::")[2]
-    found = re.search(rf"\b{name}\s*<([^<>;(){{}}]*)>\s*(?:<<<|\()", masked(source))
+    found = re.search(rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>\s*(?:<<<|\()", masked(source))
     given = split_list(found[1]) if found else []
     defaults = [declared.partition("=")[2] for declared in function.template or ()]
     told = (text.strip() for text in (*given[: len(defaults)], *defaults[len(given) :]))
@@ -182,8 +198,7 @@ def built_header(path: Path) -> str:
     taken = []
     for number, (one, use) in enumerate(zip(kernel.parameters, uses or repeat(None), strict=False)):
         if one.is_pointer or (one.may_be_pointer and (use or uses is None)):
-            named = _OF_BITS.get(use.type, use.type.replace("s", "i")) if use else ""
-            kind = f"{ELEMENT_TYPES.get(named, ELEMENT_TYPES['f32']).c_type} *"
+            kind = f"{ELEMENT_TYPES[_accessed(use)].c_type} *"
         else:
             kind = f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
             kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
@@ -200,6 +215,12 @@ def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:
         return None
 
 
+def _accessed(use: Use | None) -> str:
+    """The element type as which a kernel reads or writes an array, as far as PTX says."""
+    named = _OF_BITS.get(use.type, use.type.replace("s", "i")) if use else ""
+    return named if named in ELEMENT_TYPES else "f32"
+
+
 def _role(declared: Declared, use: Use | None, told: bool) -> str:
     """The role of an array, by what the kernel does with it, else by how its pointer is declared."""
     if not told:
@@ -213,15 +234,18 @@ def _header(
     taken: Sequence[Declared],
     uses: Sequence[Use | None] | None,
     block: Sequence[int],
+    guards: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
     kinds = {one.name: _element(one.type) for one in taken}
-    arrays = {one.name: kinds[one.name] or "f32" for one in taken if one.type.endswith("*")}
+    told = [*zip(taken, uses or repeat(None), strict=False)]
+    arrays = {one.name: kinds[one.name] or _accessed(use) for one, use in told if one.type.endswith("*")}
+    vectors = {one.name: kinds[one.name] and _VECTOR.search(one.type.rstrip("* ")) for one in taken}
+    lanes = {name: found[0] for name, found in vectors.items() if found}
     values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
     sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 1 and name not in scalars]
     sizes = sizes or ["n"]
-    told = zip(taken, uses or repeat(None), strict=False)
     roles = {one.name: _role(one, use, bool(uses)) for one, use in told if one.name in arrays}
     if not {"out", "inout"} & {*roles.values()}:
         roles |= dict.fromkeys([*arrays][-1:], "out")
@@ -229,8 +253,10 @@ def _header(
     known = {*arrays, *scalars, *sizes}
     # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
     arguments = [one.name if one.name in known else "1" if kinds[one.name] else "0" for one in taken]
-    two = len(block) == 2 and len(sizes) > 1
-    shape = listed_texts(sizes[:2])
+    bounds = [guards[axis] for axis in "xyz" if guards.get(axis) in sizes]
+    if len(bounds) != len(block):
+        bounds = sizes[: len(block)][::-1]
+    extents = bounds[::-1] if len(bounds) > 1 else sizes[:2]
     yield f'operation = "{re.split("[<(]", entry)[0].rpartition("::")[2]}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
@@ -242,17 +268,18 @@ def _header(
         role = f', role = "{roles[name]}"' if name in written else ""
         guess = " # or inout, where it reads what it held" if uses is None else ""
         note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
-        yield f'{name} = {{ shape = {shape}, dtype = "{kind}"{role} }}{note}'
+        shape = [*extents, *filter(None, [lanes.get(name)])]
+        yield f'{name} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
     if scalars:
         yield "[scalars]"
         yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
-    each = sum(ELEMENT_TYPES[kind].nbytes for kind in arrays.values())
-    yield f'[work]\nbytes = "{each} * {" * ".join(sizes[:2])}" # that must move at least'
+    each = sum(ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)) for name, kind in arrays.items())
+    yield f'[work]\nbytes = "{each} * {" * ".join(extents)}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
     yield from (f'{name} = {{ value = "", relative = "4 * u" }}' for name in written)
-    yield f"[launch]\nblock = {[*block] if two or len(block) != 2 else [_THREADS]}"
-    grid = ("cdiv({1}, block_x)", "cdiv({0}, block_y)") if two else ("cdiv({0}, block_x)",)
-    yield f"grid = {listed_texts([text.format(*sizes) for text in grid])}"
+    yield f"[launch]\nblock = {[*block] if len(bounds) == len(block) else [_THREADS]}"
+    grid = [f"cdiv({bound}, block_{axis})" for bound, axis in zip(bounds, "xyz", strict=False)]
+    yield f"grid = {listed_texts(grid)}"
 
 
 def _element(written: str) -> str | None:

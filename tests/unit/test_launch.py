@@ -145,6 +145,8 @@ def test_a_loop_of_the_host_is_said_once():
     )
     launches = shape_at(1000, kernel, operation).launches
     assert [one.arguments[0] for one in launches] == [1000, 500, 250, 4]
+    kernel, operation = read('block_sums"\narguments = ["n"', loop + '\narguments = ["iteration"')
+    assert [one.arguments[0] for one in shape_at(1000, kernel, operation).launches] == [0, 1, 2, 4]
     for times in ("n - 1000", "n + 25"):
         kernel, operation = read('entry = "block_sums"', f'entry = "block_sums"\nrepeat = "{times}"')
         with pytest.raises(CaseSkipped, match="launches in a loop, not 1 to 1024"):

@@ -150,6 +150,25 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             " { for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = 2; }",
             {'value = ""': 'value = "2 * ones(n)"', '"cdiv(n, block_x)"': '"1"'},
         ),
+        (
+            "template <class T> struct Doubled { __device__ T operator()(T x) const { return 2 * x; } };"
+            " template <typename T, class F> __global__ void filled(T *y, int nx, int ny, int nz, F f)"
+            " { int z = blockIdx.z * blockDim.z + threadIdx.z, y0 = blockIdx.y * blockDim.y + threadIdx.y,"
+            " x = blockIdx.x * blockDim.x + threadIdx.x;"
+            " if (x < nx && y0 < ny && z < nz) y[(z * ny + y0) * nx + x] = f(x); }"
+            " template __global__ void filled<int, Doubled<int>>(int *, int, int, int, Doubled<int>);",
+            {'value = ""': 'value = "2 * arange(nx) + zeros((nz, ny, nx))"', '"0"]': '"{0 as u8}"]'},
+        ),
+        (
+            "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
+            " y[j * w + i] = make_float2(x[j * w + i], 1); }",
+            {
+                'value = ""': 'value = "reshape(pad(ravel(x), 0), (h, w, 1)) * (1 - arange(2)) + arange(2)"',
+                "[16, 16]": "[64]",
+                "cdiv(w, block_y)": "h",
+            },
+        ),
     ],
 )
 def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
@@ -164,7 +183,7 @@ def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
         text = text.replace(told, meant)
     path.write_text(text)
     ladder = ladder_of([path])
-    problem = Problem.of(ladder.operation, (61, 62)[: len(ladder.operation.dimensions)])
+    problem = Problem.of(ladder.operation, (61, 62, 3)[: len(ladder.operation.dimensions)])
     case = Case.of(ladder.kernels[0], problem)
     measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
     assert measurement.outcome == "ok", measurement.reason
