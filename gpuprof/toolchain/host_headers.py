@@ -62,7 +62,13 @@ _TENSORS, _MARKS = "gpuprof_of_tensors.h", "tensor_marks.h"
 #: Of OpenCV: its short names of integers, and how kernels are given images.
 _OF_IMAGES = ("opencv2/", "opencv/")
 #: What CUB had for the host's reductions too, and what stands for it since.
-_OF_REDUCTIONS = {"Max": "::cuda::maximum<>", "Min": "::cuda::minimum<>", "Sum": "::cuda::std::plus<>"}
+_OF_REDUCTIONS = {
+    "Equality": "::cuda::std::equal_to<>",
+    "Inequality": "::cuda::std::not_equal_to<>",
+    "Max": "::cuda::maximum<>",
+    "Min": "::cuda::minimum<>",
+    "Sum": "::cuda::std::plus<>",
+}
 #: Headers that bring CUDA's halves along, and the names by which a source uses them.
 _BRING_HALVES = ("cublas", "cusparse", "cudnn", "nccl", *_OF_TENSORS)
 _HALVES = {
@@ -169,7 +175,7 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
         made[_TENSORS] = _of_tensors(halves)
         if any(word.startswith("PackedTensorAccessor") for word in words):
             made[_TENSORS] += '#include "tensor_accessors.h"\n'
-    of_cub = "".join(sorted(_of_cub(words)))
+    of_cub = "".join(sorted(_of_cub(code, words)))
     if "cub/cub.cuh" in names:
         made["cub/cub.cuh"] = f"#pragma once\n{of_cub}"
     given = [_GIVEN] if GIVEN_NAMES & words else []
@@ -210,14 +216,17 @@ def _declares(name: str, code: str) -> bool:
     return re.search(rf"\btypedef\b[^;]*\b{name}\s*;|\busing\s+{name}\s*=", code) is not None
 
 
-def _of_cub(words: Iterable[str]) -> Iterable[str]:
+def _of_cub(code: str, words: Iterable[str]) -> Iterable[str]:
     """What of CUB device code uses: the whole of it is not for NVRTC."""
+    uses = re.search(r"\bcub\s*::\s*(?!Device|CachingDevice|DoubleBuffer)\w", code)
+    found = {"cub/thread/thread_operators.cuh", "cub/util_ptx.cuh"} if uses else set()
     for word in words:
         named = re.sub(r"\A(Load|Store)Direct\w+", r"Block\1", word)
-        if match := re.fullmatch(r"(Block|Warp|Thread)([A-Z]\w*?)(?:Algorithm)?", named):
-            snake = re.sub(r"(?<!^)(?=[A-Z])", "_", match[1] + match[2]).lower()
-            header = f"cub/{match[1].lower()}/{snake}.cuh"
-            yield f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n"
+        named = re.sub(r"\A(?:(?:Static)?(?:Upper|Lower)Bound|MergePathSearch)\Z", "ThreadSearch", named)
+        if match := re.fullmatch(r"(Block|Warp|Thread)([A-Z]\w*?)(?:Algorithm)?|[A-Z]\w+putIterator", named):
+            room, name = match[1] or "Iterator", (match[1] or "") + (match[2] or named)
+            found.add(f"cub/{room.lower()}/{re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()}.cuh")
+    return (f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in found)
 
 
 def _of_tensors(halves: Iterable[str]) -> str:

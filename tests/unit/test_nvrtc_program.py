@@ -120,6 +120,13 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             "_Z1kPi",
         ),
         (
+            "#include <cub/cub.cuh>\n"
+            "__global__ void k(int *x) { cub::CacheModifiedInputIterator<cub::LOAD_LDG, int> in(x);"
+            " cub::KeyValuePair<int, int> one{cub::UpperBound(x, 8, in[3]), cub::BFE(*x, 1, 3)};"
+            " *x = cub::Inequality()(one.key, one.value); }",
+            "_Z1kPi",
+        ),
+        (
             "#include <thrust/host_vector.h>\n"
             "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
             " *x = cub::BlockReduce<int, 32>(s).Sum(*x); }",
