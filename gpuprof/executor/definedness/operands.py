@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The undefined bits of an instruction's operands, and the faults where they must have none."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -124,6 +124,30 @@ def consuming(
         step(batch)
         for target in targets:
             target.put(batch, None, mask)
+
+    return run
+
+
+def following(
+    coder: Coder,
+    item: Instruction,
+    step: Step,
+    places: Iterable[RegisterOperand],
+    targets: Sequence[Target],
+    find: Callable[[Batch, Mask], Sequence[Undefined | None]],
+) -> Step:
+    """Return a step after which each target is as undefined as `find` said before it, of these places."""
+    masked, slots = coder.mask(item), {place.slot for place in (*places, *(each.place for each in targets))}
+
+    def run(batch: Batch) -> None:
+        if followed(batch).registers.keys().isdisjoint(slots):
+            step(batch)
+            return
+        mask = masked(batch)
+        found = find(batch, mask)
+        step(batch)
+        for target, value in zip(targets, found, strict=True):
+            target.put(batch, value, mask)
 
     return run
 

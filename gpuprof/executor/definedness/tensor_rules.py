@@ -7,20 +7,21 @@ times an unknown float may be NaN. Moves take the undefined bits where they take
 value is that of any undefined one that its warp gave.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from gpuprof.executor.arithmetic.fragments import transposed
 from gpuprof.executor.definedness.operands import (
     RegisterOperand,
-    Target,
     consuming,
     followed,
+    following,
     places_in,
     require,
     sources_of,
     target_of,
+    targets_of,
 )
 from gpuprof.executor.definedness.state import Moved, size_of
 from gpuprof.executor.definedness.undefined import Origins, Undefined, first_origin, origins_of
@@ -53,26 +54,25 @@ def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
     d, a, b, c = (parts_of(operand) for operand in item.operands)
     first, second = (b, a) if shape.exchanged else (a, b)
     groups = [_places(coder, item, parts) for parts in (first, second, c)]
-    targets = [(i, target_of(coder, item, part.name)) for i, part in enumerate(d) if isinstance(part, Reg)]
-    masked = coder.mask(item)
+    places = [place for group in groups for place in group if place]
+    numbers = [i for i, part in enumerate(d) if isinstance(part, Reg)]
     factor, total = (
         np.dtype(f"u{kind.itemsize}") for kind in (shape.product.factor_register, shape.product.sum_register)
     )
 
-    def following(batch: Batch) -> None:
-        mask = masked(batch)
-        found = _undefined(batch, [place for group in groups for place in group])
-        bits: list[Lanes] = []
-        if found:
-            of_first, of_second, of_sums = (
-                [_bits(batch, place, kind) for place in group]
-                for group, kind in zip(groups, (factor, factor, total), strict=True)
-            )
-            bits = by_tiles(shape, shape.product.spread, of_first, of_second, of_sums)
-        step(batch)
-        _put(batch, targets, bits, _of_the_warp(found), mask)
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
+        found = _undefined(batch, places)
+        if not found:
+            return [None] * len(numbers)
+        of_first, of_second, of_sums = (
+            [_bits(batch, place, kind) for place in group]
+            for group, kind in zip(groups, (factor, factor, total), strict=True)
+        )
+        bits = by_tiles(shape, shape.product.spread, of_first, of_second, of_sums)
+        origin = _of_the_warp(found)
+        return [Undefined(bits[number], origin) for number in numbers]
 
-    return following
+    return following(coder, item, step, places, targets_of(coder, item), find)
 
 
 def warpgroup(coder: Coder, item: Instruction, step: Step) -> Step:
@@ -85,17 +85,16 @@ def warpgroup(coder: Coder, item: Instruction, step: Step) -> Step:
 
 def exchange(coder: Coder, item: Instruction, step: Step) -> Step:
     """`movmatrix`."""
-    (place,) = _places(coder, item, item.operands[1:2])
-    targets = [(0, target_of(coder, item, part.name)) for part in item.operands[:1] if isinstance(part, Reg)]
-    masked = coder.mask(item)
+    places, targets = sources_of(coder, item), targets_of(coder, item)
 
-    def following(batch: Batch) -> None:
-        found = _undefined(batch, [place])
-        bits = [transposed(_bits(batch, place, np.dtype(np.uint32)))] if found else []
-        step(batch)
-        _put(batch, targets, bits, _of_the_warp(found), masked(batch))
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
+        found = _undefined(batch, places)
+        if not found:
+            return [None] * len(targets)
+        bits = transposed(_bits(batch, places[0], np.dtype(np.uint32)))
+        return [Undefined(bits, _of_the_warp(found)) for _ in targets]
 
-    return following
+    return following(coder, item, step, places, targets, find)
 
 
 def load_tiles(coder: Coder, item: Instruction, step: Step) -> Step:
@@ -140,14 +139,16 @@ def _load(
     ]
     places, masked = places_in(coder, _inputs(item), item.line), coder.mask(item)
 
-    def following(batch: Batch) -> None:
+    def loading(batch: Batch) -> None:
         mask, read = masked(batch), _BitsReader(item.line)
         require(batch, places, mask.lanes, item.line, _ADDRESS)
         bits = [] if mask.empty else load(batch, mask, read)
         step(batch)
-        _put(batch, targets, bits if read.origin else [], np.full((1, 1, 1), read.origin), mask)
+        origin = np.full((1, 1, 1), read.origin)
+        for number, target in targets:
+            target.put(batch, Undefined(bits[number], origin) if read.origin else None, mask)
 
-    return following
+    return loading
 
 
 class _BitsReader:
@@ -186,7 +187,7 @@ def _store(
     values = _places(coder, item, parts_of(item.operands[1]))
     places, masked = places_in(coder, _inputs(item), item.line), coder.mask(item)
 
-    def following(batch: Batch) -> None:
+    def storing(batch: Batch) -> None:
         mask = masked(batch)
         require(batch, places, mask.lanes, item.line, _ADDRESS)
         found = _undefined(batch, values)
@@ -202,7 +203,7 @@ def _store(
 
         move.store(batch, mask, bits, mark)
 
-    return following
+    return storing
 
 
 def _inputs(item: Instruction) -> Sequence[Operand]:
@@ -219,7 +220,7 @@ def _places(coder: Coder, item: Instruction, parts: Sequence[Operand]) -> _Regis
     ]
 
 
-def _undefined(batch: Batch, places: _Registers) -> list[Undefined]:
+def _undefined(batch: Batch, places: Iterable[RegisterOperand | None]) -> list[Undefined]:
     return [one for place in places if place and (one := place.undefined(batch))]
 
 
@@ -231,14 +232,4 @@ def _bits(batch: Batch, place: RegisterOperand | None, kind: np.dtype[np.generic
 
 def _of_the_warp(found: Sequence[Undefined]) -> Origins:
     """Return an origin for each warp: (blocks or 1, warps or 1, 1)."""
-    if not found:
-        return np.zeros((1, 1, 1), dtype=np.int64)
     return np.asarray(first_origin(found).max(axis=2, keepdims=True))
-
-
-def _put(
-    batch: Batch, targets: list[tuple[int, Target]], bits: list[Lanes], origin: Origins, mask: Mask
-) -> None:
-    """Note what of each target is undefined; nothing where there are no bits."""
-    for number, target in targets:
-        target.put(batch, Undefined(bits[number], origin) if bits else None, mask)

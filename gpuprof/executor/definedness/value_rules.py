@@ -19,6 +19,7 @@ from gpuprof.executor.definedness.operands import (
     RegisterOperand,
     Target,
     followed,
+    following,
     places_in,
     require,
     sources_of,
@@ -33,7 +34,7 @@ from gpuprof.executor.definedness.undefined import (
     first_origin,
     origins_of,
 )
-from gpuprof.executor.lanes.masks import Bools, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.program.ptx import Instruction, Not, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -85,7 +86,7 @@ def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
     sources, masked = ShuffleSources(coder, item), coder.mask(item)
     target = targets_of(coder, item)[0]
 
-    def following(batch: Batch) -> None:
+    def shuffling(batch: Batch) -> None:
         mask, state = masked(batch), followed(batch)
         if mask.empty:
             return
@@ -98,7 +99,7 @@ def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
             target.put(batch, either(target.place.undefined(batch), unknown), mask)
             state.note(item.line, first_true(absent), ABSENT_LANE)
 
-    return following if isinstance(item.operands[0], Reg) else inner
+    return shuffling if isinstance(item.operands[0], Reg) else inner
 
 
 def vote(coder: Coder, item: Instruction, step: Step) -> Step:
@@ -112,22 +113,18 @@ def vote(coder: Coder, item: Instruction, step: Step) -> Step:
 
 def across_the_warp(coder: Coder, item: Instruction, step: Step) -> Step:
     """`match` and `redux`: undefined for the whole warp if any lane that takes part is."""
-    targets, masked = targets_of(coder, item), coder.mask(item)
-    places = sources_of(coder, item)
+    targets, places = targets_of(coder, item), sources_of(coder, item)
     if "sync" in item.opcode:
         member_mask = places_in(coder, item.operands[-1:], item.line)
         places = places[: len(places) - len(member_mask)]
 
-    def following(batch: Batch) -> None:
-        mask = masked(batch)
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
         found = [
             one for place in places if (one := place.undefined(batch)) and (one := one.within(mask.lanes))
         ]
-        step(batch)
-        for target in targets:
-            target.put(batch, _in_the_whole_warp(found, target), mask)
+        return [_in_the_whole_warp(found, target) for target in targets]
 
-    return _with_member_mask(coder, item, following)
+    return _with_member_mask(coder, item, following(coder, item, step, places, targets, find))
 
 
 def _in_the_whole_warp(found: Sequence[Undefined], target: Target) -> Undefined | None:
@@ -158,13 +155,11 @@ def _moving(
     coder: Coder, item: Instruction, step: Step, count: int, *, first: int = 1, controls: int | None = None
 ) -> Step:
     """An instruction that moves bits of `count` operands, as the `controls` after them say."""
-    targets, masked = targets_of(coder, item), coder.mask(item)
-    middle = first + count
+    targets, middle = targets_of(coder, item), first + count
     data = places_in(coder, item.operands[first:middle], item.line)
     others = places_in(
         coder, item.operands[middle : None if controls is None else middle + controls], item.line
     )
-    slots = {place.slot for place in (*data, *others, *(target.place for target in targets))}
     if {*data} & {*others}:
         return _spreading(coder, item, step, _whole)
     across = item.opcode[0] == "shfl"
@@ -172,11 +167,7 @@ def _moving(
     constants = len(data) < sum(map(len, given))
     receiving = {place.slot for place in places_in(coder, item.operands[:1], item.line)}
 
-    def following(batch: Batch) -> None:
-        if followed(batch).registers.keys().isdisjoint(slots):
-            step(batch)
-            return
-        mask = masked(batch)
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
         if batch.meeting is not None:  # what lanes from elsewhere bring is not followed
             require(batch, (*data, *others), mask.lanes, item.line, f"gives {item.name}")
         found = {place: one for place in data if (one := place.undefined(batch))}
@@ -196,12 +187,12 @@ def _moving(
                     if across:
                         origin = _shuffled(batch, step, data[0], origin, target)
                     news[number] = Undefined(bits[number], origin)
-        step(batch)
-        for target, new in zip(targets, news, strict=True):
-            blind = Undefined(_full(_lanes(unsure), target), first_origin(unsure)) if unsure else None
-            target.put(batch, either(new, blind), mask)
+        if not unsure:
+            return news
+        blind = [Undefined(_full(_lanes(unsure), target), first_origin(unsure)) for target in targets]
+        return list(map(either, news, blind))
 
-    return following
+    return following(coder, item, step, (*data, *others), targets, find)
 
 
 def _shuffled(batch: Batch, step: Step, place: RegisterOperand, origin: Origins, target: Target) -> Origins:
@@ -221,31 +212,25 @@ def _trying(coder: Coder, item: Instruction, step: Step, places: list[RegisterOp
     To try them all zero and all one, operand by operand, is enough where each bit is treated by itself, and
     for votes.
     """
-    targets, masked = targets_of(coder, item), coder.mask(item)
-    places = list(dict.fromkeys(places))
-    slots = {place.slot for place in (*places, *(target.place for target in targets))}
+    targets, places = targets_of(coder, item), list(dict.fromkeys(places))
 
-    def following(batch: Batch) -> None:
-        if followed(batch).registers.keys().isdisjoint(slots):
-            step(batch)
-            return
-        mask = masked(batch)
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
         found = {place: one for place in places if (one := place.undefined(batch))}
+        if not found:
+            return [None] * len(targets)
         choices = [
             [(place.slot, _filled(batch, place, one, ones=ones)) for ones in (False, True)]
             for place, one in found.items()
         ]
         first, *others = (_results(batch, step, dict(choice), targets) for choice in product(*choices))
-        step(batch)
-        for number, target in enumerate(targets):
-            value = None
-            if found:
-                differs = reduce(np.bitwise_or, (first[number] ^ other[number] for other in others))
-                origin = first_origin([*found.values()])
-                value = Undefined(differs, _of_another_lane(origin) if item.opcode[0] == "vote" else origin)
-            target.put(batch, value, mask)
+        origin = first_origin([*found.values()])
+        origin = _of_another_lane(origin) if item.opcode[0] == "vote" else origin
+        return [
+            Undefined(reduce(np.bitwise_or, (one ^ each[number] for each in others)), origin)
+            for number, one in enumerate(first)
+        ]
 
-    return following
+    return following(coder, item, step, places, targets, find)
 
 
 def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[Target]) -> list[Lanes]:
@@ -301,33 +286,27 @@ def _spreading(
     settled: Callable[[Batch], Bools] | None = None,
 ) -> Step:
     """Any other instruction; `settled` tells the lanes whose result is defined whatever is compared."""
-    targets, masked = targets_of(coder, item), coder.mask(item)
+    targets = targets_of(coder, item)
     carry = RegisterOperand(coder.carry, np.dtype(np.bool_))
     sources = sources_of(coder, item) + ([carry] if item.opcode[0] in _WITH_CARRY_IN else [])
     if "cc" in item.opcode:
         targets.append(Target(carry, guarded=True, spares=True))
-    slots = {place.slot for place in (*sources, *(target.place for target in targets))}
 
-    def following(batch: Batch) -> None:
-        if followed(batch).registers.keys().isdisjoint(slots):
-            step(batch)
-            return
-        mask = masked(batch)
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
         read = [place.undefined(batch) for place in sources]
         found = [one for one in read if one is not None]
-        certain = settled(batch) if settled is not None and found else None
-        step(batch)
-        for target in targets:
-            value = None
-            if found and target.place.kept == np.bool_:
-                lanes = _lanes(found)
-                value = Undefined(lanes if certain is None else lanes & ~certain, first_origin(found))
-            elif found:
-                bits = spread(read, np.dtype(f"u{target.place.kept.itemsize}"))
-                value = Undefined(bits, first_origin(found))
-            target.put(batch, value, mask)
+        if not found:
+            return [None] * len(targets)
+        lanes, origin = _lanes(found), first_origin(found)
+        if settled is not None:
+            lanes = lanes & ~settled(batch)
+        kinds = [target.place.kept for target in targets]
+        return [
+            Undefined(lanes if kind == np.bool_ else spread(read, np.dtype(f"u{kind.itemsize}")), origin)
+            for kind in kinds
+        ]
 
-    return following
+    return following(coder, item, step, sources, targets, find)
 
 
 def _spread_of(item: Instruction) -> _Spread:

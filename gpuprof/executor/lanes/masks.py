@@ -29,7 +29,6 @@ class Mask:
         self.blocks = blocks
         self.warps = warps
         self._narrow: Mask | None = None
-        self._narrowed: dict[tuple[int, ...], Bools] = {}
 
     def of(self, lanes: Bools) -> "Mask":
         """Return another mask of the same batch."""
@@ -103,9 +102,7 @@ class Mask:
 
     def narrowed_to(self, shape: tuple[int, ...]) -> Bools:
         """Return for each element of an operand of `shape` whether any lane in the set uses it."""
-        if shape not in self._narrowed:
-            self._narrowed[shape] = np.broadcast_to(narrowed(self.lanes, shape), shape)
-        return self._narrowed[shape]
+        return np.broadcast_to(narrowed(self.lanes, shape), shape)
 
     @cached_property
     def places(self) -> tuple[NDArray[np.intp], ...]:

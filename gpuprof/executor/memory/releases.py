@@ -31,22 +31,11 @@ _KEPT_MOMENTS = 1 << 22
 _KEPT_SETS = 256
 
 
-@dataclass
-class _Release:
-    """What one warp publishes between two fences: what each thread of the block did before a moment.
-
-    The least of these is the `floor`.
-    """
-
-    upto: _Numbers
-    floor: int
-
-
 class _Latest:
     """Until when a set of releases of one block publishes what each thread, warp, block and all of it did."""
 
-    def __init__(self, releases: list[_Release], block_threads: int) -> None:
-        upto = np.array([release.upto for release in releases])
+    def __init__(self, releases: list[_Numbers], block_threads: int) -> None:
+        upto = np.array(releases)
         self.by_kind = [
             upto.reshape(len(upto), -1, size).min(axis=2).max(axis=0)
             for size in (1, WARP, block_threads, upto.shape[1])
@@ -90,11 +79,12 @@ class Releases:
     """All releases of one launch; they are `used` when a warp relies on any."""
 
     def __init__(self) -> None:
-        #: Those of each block, by their number.
-        self.of_block: dict[int, dict[int, _Release]] = {}
+        #: Those of each block, by their number: what a warp published between two fences, of each thread of
+        #: the block what it did before a moment.
+        self.of_block: dict[int, dict[int, _Numbers]] = {}
         self.used = False
         self._count = 0
-        # The block of each release, and its floor; the arrays have room for more.
+        # The block of each release, and its floor, the least moment; the arrays have room for more.
         self._blocks = np.zeros(64, dtype=np.int64)
         self._floors = np.zeros(64, dtype=np.int64)
         self._tables: Kept[_Numbers] = Kept(_KEPT_MOMENTS, len)
@@ -102,13 +92,13 @@ class Releases:
         #: By block and moment the strong writes that published something: the set of it, and their threads.
         self.signals: dict[tuple[int, int], list[tuple[int, _Numbers]]] = {}
 
-    def add(self, block: int, release: _Release) -> int:
+    def add(self, block: int, upto: _Numbers) -> int:
         """Add a release of a block, and return the set that holds it alone."""
         number = self._count
         if number == len(self._blocks):
             self._blocks, self._floors = (np.concatenate([a, a]) for a in (self._blocks, self._floors))
-        self.of_block.setdefault(block, {})[number] = release
-        self._blocks[number], self._floors[number] = block, release.floor
+        self.of_block.setdefault(block, {})[number] = upto
+        self._blocks[number], self._floors[number] = block, upto.min()
         self._count += 1
         return 1 << number
 
@@ -166,7 +156,7 @@ class Knowledge:
         #: Until when what each thread did is fenced for everybody, and for its own block if that is more.
         self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64)] * 2
         #: The last release of each warp, and the set that holds it alone: for everybody, for its block.
-        self._last: list[dict[int, tuple[_Release, int]]] = [{}, {}]
+        self._last: list[dict[int, tuple[_Numbers, int]]] = [{}, {}]
         #: What each warp published last, and how many fences there have been.
         self._latest: dict[int, _Published] = {}
         self._fences = 0
@@ -309,9 +299,8 @@ class Knowledge:
         if not upto.any():
             return 0
         last, block = self._last[level].get(warp), self.first + warp // self.shape[1]
-        if last is None or not np.array_equal(last[0].upto, upto):
-            release = _Release(upto, int(upto.min()))
-            last = self._last[level][warp] = release, self.releases.add(block, release)
+        if last is None or not np.array_equal(last[0], upto):
+            last = self._last[level][warp] = upto, self.releases.add(block, upto)
         self.releases.signal(block, last[1], moment, members)
         return last[1]
 

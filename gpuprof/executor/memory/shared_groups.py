@@ -26,27 +26,16 @@ class SharedGroup:
         self._high = size - max(access.offset + access.size for access in accesses)
         #: How often each block's warps used each pattern, by its bytes and shape: shape (blocks, warps).
         self._runs: dict[tuple[bytes, tuple[int, ...]], NDArray[np.int64]] = {}
-        #: The pattern that was used last, its least and its largest distance, and how often that was; and the
-        #: accesses that were last of all.
+        #: The pattern that was used last, its least and its largest distance, and how often that was.
         self._pattern: Lanes | None = None
         self._span = 0, 0
         self._used: NDArray[np.int64] | None = None
-        self._last: tuple[Lanes, Mask] | None = None
 
     def count(self, address: Lanes, mask: Mask) -> bool:
-        """Count an access of all members; False if this one is to be examined lane by lane."""
-        if self._last is None or self._last[0] is not address or self._last[1] is not mask:
-            if not self._examined(address, mask):
-                return False
-            self._last = address, mask
-        assert self._used is not None
-        self._used += mask.active_warps[..., 0]
-        return True
+        """Count an access of all members by its pattern; False if it is to be examined lane by lane.
 
-    def _examined(self, address: Lanes, mask: Mask) -> bool:
-        """Find the pattern: the lanes' distances from a multiple of 128 bytes below each warp's first lane.
-
-        There is none if blocks differ, warps are not whole, or a member of the group may not have an address.
+        A pattern are the lanes' distances from a multiple of 128 bytes below each warp's first lane. There is
+        none if blocks differ, warps are not whole, or a member of the group may not have an address.
         """
         whole = mask.whole_warps
         if whole is None:
@@ -77,6 +66,8 @@ class SharedGroup:
                     return False
                 self._runs[key] = np.zeros((mask.blocks, mask.warps), dtype=np.int64)
             self._pattern, self._span, self._used = pattern, (low, high), self._runs[key]
+        assert self._used is not None
+        self._used += mask.active_warps[..., 0]
         return True
 
     def settle(self, tally: Tally) -> None:
@@ -95,7 +86,7 @@ class SharedGroup:
                 tally.add(access.site, "wavefronts", (runs * total).sum(axis=1))
                 tally.add(access.site, "bank_conflicts", (runs * (total - ideal)).sum(axis=1))
         self._runs.clear()
-        self._pattern = self._used = self._last = None
+        self._pattern = self._used = None
 
 
 def _are(distances: Lanes, pattern: Lanes, active: Bools) -> bool:

@@ -71,7 +71,6 @@ class Coder:
     unmodelled: list[tuple[str, int]] = field(default_factory=list)
     clocks: set[str] = field(default_factory=set)
     carry: int = field(init=False)
-    _masks: dict[tuple[int, bool], Callable[[Batch], Mask]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.carry = self.slots.scratch(np.dtype(np.bool_))
@@ -124,23 +123,15 @@ class Coder:
         return write
 
     def mask(self, item: Instruction) -> Callable[[Batch], Mask]:
-        """Return a function that gives the lanes that execute an instruction: all of one guard share it."""
+        """Return a function that gives the lanes that execute an instruction."""
         if item.guard is None:
             return _current_mask
-        guard = slot, negated = self.slots.register(item.guard, item.line), item.negated
-        if guard in self._masks:
-            return self._masks[guard]
-        last: list[Any] = [None, None, None]
+        slot, negated = self.slots.register(item.guard, item.line), item.negated
 
         def masked(batch: Batch) -> Mask:
             holds = batch.registers[slot]
-            if last[0] is not holds or last[1] is not batch.mask:
-                lanes = batch.mask.lanes & (~holds if negated else holds)
-                last[:] = [holds, batch.mask, batch.mask.of(lanes)]
-            mask: Mask = last[2]
-            return mask
+            return batch.mask.of(batch.mask.lanes & (~holds if negated else holds))
 
-        self._masks[guard] = masked
         return masked
 
 

@@ -49,15 +49,12 @@ class Tiles:
         request = MemoryRequest(coder.site(f"shared_{kind}", item), item.line, ROW_BYTES, offset - start)
         self.count = count
         self.space = TileSpace(request)
-        #: The lanes that give addresses, and the last mask with what is left of it.
+        #: The lanes that give addresses.
         self._giving = (GROUPS * count > _LANE)[None, None]
-        self._last: tuple[Mask, Mask] | None = None
 
     def rows_mask(self, mask: Mask) -> Mask:
         """Return the lanes whose addresses count."""
-        if self._last is None or self._last[0] is not mask:
-            self._last = (mask, mask.of(mask.lanes & self._giving))
-        return self._last[1]
+        return mask.of(mask.lanes & self._giving)
 
     def load(
         self, batch: Batch, address: Lanes, mask: Mask, *, exchanged: bool, read: Read = read_from
