@@ -77,8 +77,19 @@ _CONSTANT_GAP = 4096
 
 #: What only hints: there is nothing to do.
 _HINTS = ("setmaxnreg", "prefetch", "prefetchu", "discard", "applypriority", "nanosleep", "griddepcontrol")
-#: Opcodes that are not arithmetic, and what decodes them.
-_OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
+#: What decodes instructions, by how their opcodes begin: the longest beginning counts.
+_DECODERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
+    **dict.fromkeys(TABLE, arithmetic_steps.arithmetic),
+    "bar.warp": warp_steps.sync_warp,
+    "barrier.cluster": cluster_steps.arrive,
+    "cp.async": memory_steps.async_copy,
+    **dict.fromkeys(
+        ("cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all"),
+        lambda coder, item: group_step(coder, item, lambda batch: batch.copies),
+    ),
+    "cp.async.mbarrier": mbarrier_steps.arrive_after_copies,
+    **dict.fromkeys(("cp.async.bulk", "cp.reduce"), bulk_steps.bulk_copy),
+    **dict.fromkeys(("st.async", "red.async"), async_stores.send_async),
     **dict.fromkeys((*_HINTS, "pmevent"), lambda coder, item: None),
     **dict.fromkeys(("ld", "ldu"), memory_steps.load),
     "st": memory_steps.store,
@@ -469,25 +480,10 @@ class _Decoder:
             return refusal(self.coder, item, why.name)
 
     def _modelled(self, item: Instruction) -> Step | None:
-        name = item.opcode[0]
         if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
             item = replace(item, operands=item.operands[:-1])
-        if name in ("bar", "barrier") and "warp" in item.opcode:
-            return warp_steps.sync_warp(self.coder, item)
-        if item.opcode[:2] == ("barrier", "cluster"):
-            return cluster_steps.arrive(self.coder, item)
-        if item.opcode[:3] == ("cp", "async", "bulk") or item.opcode[:2] == ("cp", "reduce"):
-            return bulk_steps.bulk_copy(self.coder, item)
-        if item.opcode[:3] == ("cp", "async", "mbarrier"):
-            return mbarrier_steps.arrive_after_copies(self.coder, item)
-        if item.opcode[:2] == ("cp", "async"):
-            if {"commit_group", "wait_group", "wait_all"} & set(item.opcode):
-                return group_step(self.coder, item, lambda batch: batch.copies)
-            return memory_steps.async_copy(self.coder, item)
-        if name in ("st", "red") and "async" in item.opcode:
-            return async_stores.send_async(self.coder, item)
-        if name in _OTHERS:
-            return _OTHERS[name](self.coder, item)
-        if name in TABLE:
-            return arithmetic_steps.arithmetic(self.coder, item)
-        raise UnsupportedInstruction(item.name, item.line)
+        beginnings = (".".join(item.opcode[:count]) for count in (3, 2, 1))
+        decode = next((_DECODERS[one] for one in beginnings if one in _DECODERS), None)
+        if decode is None:
+            raise UnsupportedInstruction(item.name, item.line)
+        return decode(self.coder, item)
