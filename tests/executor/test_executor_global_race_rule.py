@@ -14,7 +14,8 @@ from each import each
 
 from gpuprof.executor import KernelFault
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.lanes.meetings import ballot
+from gpuprof.executor.memory.accesses import Access as SharedAccess
+from gpuprof.executor.memory.accesses import Signals
 from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import GlobalMemory, moved_dtype
 from gpuprof.executor.observers.global_races import GlobalRaces
@@ -88,7 +89,7 @@ class History:
             self.barriers |= {batch * BLOCKS + int(b): time for b in np.flatnonzero(complete)}
             return
         lanes = np.broadcast_to(self.rng.random((BLOCKS, WARPS, 1)) < 0.5, (BLOCKS, WARPS, 32))
-        self.order.sync_warp(Mask(lanes, BLOCKS, WARPS), ballot(lanes), lanes[..., 0])
+        self.order.synchronise(SharedAccess.SYNCWARP, Signals().of(lanes, (0, 0)), 0)
         for block, warp in np.argwhere(lanes[..., 0]):
             self.syncs[(batch * BLOCKS + int(block)) * WARPS + int(warp)] = time
 

@@ -18,8 +18,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.lanes.meetings import ballot
-from gpuprof.executor.memory.accesses import Access, Signal
+from gpuprof.executor.memory.accesses import Access, Signal, Signals
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
 from gpuprof.executor.observers.race_detector import RaceDetector
 from gpuprof.executor.observers.races import Interval
@@ -121,6 +120,7 @@ class History:
         self.rules = [Rule(block) for block in range(self.blocks)]
         self.content = np.zeros((self.blocks, SHARED_BYTES), np.uint8)
         self.flying: list[SharedPattern] = []
+        self.signals = Signals()
         self.found: list[tuple[int, FaultKind]] = []
 
         def report(kind, _detail, line, _position, _address):
@@ -154,8 +154,8 @@ class History:
 
     def _tell(self, step: Step, time: int) -> None:
         if step.access is Access.SYNCWARP:
-            mask = step.pattern.mask
-            self.detector.sync_warp(mask, ballot(mask.lanes), mask.active_warps[..., 0])
+            signal = self.signals.of(step.pattern.mask.active_warps, (0, 0))
+            self.detector.synchronise(step.access, signal, time)
         else:
             self.detector.record(step.access, step.pattern, time, step.changed)
         for rule in self.rules:

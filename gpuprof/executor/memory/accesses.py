@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.block_kinds import Kinds, kinds_of, rows_of
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.moments import Phase
 from gpuprof.executor.memory.remembered import Kept
@@ -52,13 +51,16 @@ class Access(Enum):
 
 #: What orders warps: see `WarpClocks.hear`.
 ORDERING = frozenset(
-    {Access.SYNCWARP, Access.RELEASE, Access.ACQUIRE, Access.MEET, Access.FENCED, Access.RELAXED}
+    {
+        *(Access.SYNCWARP, Access.SYNCLANES, Access.RELEASE, Access.ACQUIRE, Access.MEET),
+        *(Access.FENCED, Access.RELAXED),
+    }
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What a wait for an mbarrier, or an arrival at it, orders.
+    """What a wait for an mbarrier, or an arrival at it, orders, or a `__syncwarp`.
 
     `phase` is the barrier, and the parity of its phase; `copy` the one that an `OBSERVED` waited for.
     """
@@ -134,9 +136,6 @@ class Listener:
 
     def barrier(self, blocks: Bools | None) -> None:
         """All threads of some blocks have met; None for all."""
-
-    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        """Lanes of warps have met: each those that its bits name, all that live of `whole` warps."""
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence."""

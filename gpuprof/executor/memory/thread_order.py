@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
-from gpuprof.executor.lanes.meetings import LaneBits, in_bits
+from gpuprof.executor.lanes.meetings import in_bits
 from gpuprof.executor.memory.accesses import ORDERING, Access, Listener, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
@@ -82,12 +82,6 @@ class ThreadOrder(Listener):
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         if access in ORDERING:
             self.clocks.hear(access, signal, self.timeline.advance())
-
-    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        now = self.timeline.advance()
-        self.clocks.sync(whole, now)
-        if (alone := mask.active_warps[..., 0] & ~whole).any():
-            self.clocks.sync_lanes(mask.lanes, meets, alone, now)
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.block_kinds import rows_of
 from gpuprof.executor.lanes.masks import WARP, Bools
-from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import (
     CLUSTER_PHASES,
@@ -71,9 +70,9 @@ class WarpClocks:
         warps, phase = np.asarray(signal.lanes.any(axis=2)), signal.phase
         match access:
             case Access.SYNCWARP:
-                self.sync(warps, now)
+                self._sync(warps, now)
             case Access.SYNCLANES:
-                self.sync_lanes(signal.lanes, ballot(signal.lanes), warps, now)
+                self._sync_lanes(signal.lanes, now)
             case Access.MEET:
                 self.meet(warps, now)
             case Access.RELEASE:
@@ -90,26 +89,23 @@ class WarpClocks:
                 before = self.fences.get(phase, np.int64(0))
                 self.fences[phase] = np.where(warps[:, :, None], self._view(now), before)
 
-    def sync(self, warps: Bools, now: int) -> None:
+    def _sync(self, warps: Bools, now: int) -> None:
         """The threads of each of some warps, which are true in shape (blocks or 1, warps), meet."""
         own = np.eye(self.known.shape[1], dtype=np.bool_)
         self.known = np.where(warps[:, :, None] & own, now, self.known)
 
-    def sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
-        """Lanes of the chosen warps meet those that their bits name."""
+    def _sync_lanes(self, lanes: Bools, now: int) -> None:
+        """Some lanes of each of some warps meet."""
         before = np.zeros((1, 1, WARP, WARP), dtype=np.int64) if self.lanes is None else self.lanes
-        shape = max(map(len, (before, lanes, meets, chosen))), self.known.shape[1], WARP
-        lanes, meets = np.broadcast_to(lanes, shape), np.broadcast_to(meets, shape)
-        chosen, before = np.broadcast_to(chosen, shape[:2]), np.broadcast_to(before, (*shape, WARP))
-        view = before[chosen]
+        shape = max(len(before), len(lanes)), self.known.shape[1], WARP
+        lanes, before = np.broadcast_to(lanes, shape), np.broadcast_to(before, (*shape, WARP))
+        chosen = lanes.any(axis=2)
+        view, here = before[chosen], lanes[chosen][..., None]
         own = np.arange(WARP)
         view[:, own, own] = now
-        together = in_bits(meets[chosen][..., None]) & lanes[chosen][:, :, None]
-        known = view * ~np.eye(WARP, dtype=np.bool_)
-        for lane in range(WARP):
-            np.maximum(known, np.where(together[:, :, lane, None], view[:, lane, None, :], 0), out=known)
+        told = np.where(here, view, 0).max(axis=1, keepdims=True)
         self.lanes = before.copy()
-        self.lanes[chosen] = known
+        self.lanes[chosen] = np.where(here, np.maximum(view, told), view) * ~np.eye(WARP, dtype=np.bool_)
 
     def limits(self, block: int, lanes: Bools, now: int) -> Times:
         """Return until when all threads of a block are ordered before what `lanes` do now: (warps, 32)."""

@@ -12,8 +12,7 @@ import numpy as np
 
 from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
-from gpuprof.executor.lanes.meetings import LaneBits
+from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal, Signals
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, overwritten
@@ -106,14 +105,6 @@ class RaceDetector(Listener):
             self.record(Access.MEET, self._signals.of(blocks[:, None, None], (0, 0)), 0)
         elif not self.layout.several:
             self._judge(barrier=True)
-
-    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
-        if whole.any():
-            self.record(Access.SYNCWARP, self._signals.of(whole[..., None], (0, 0)), 0)
-        if (rest := np.asarray(mask.lanes & ~whole[..., None])).any():
-            rest, meets = np.broadcast_arrays(rest, meets)
-            for group in np.unique(meets[rest]):
-                self.record(Access.SYNCLANES, self._signals.of(rest & (meets == group), (0, 0)), 0)
 
     def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
         """Report where the value that a lane is about to store is overwritten by another lane."""

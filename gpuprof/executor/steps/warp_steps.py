@@ -9,6 +9,7 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, ballot, groups, in_bits, missing
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.program.means import names_all
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
@@ -257,6 +258,12 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
         whole = mask.lanes
         if group is not None or not batch.alone or mask is not batch.mask:
             whole = mask.lanes & ((ballot(batch.live.lanes) & ~meets) == 0)
-        batch.events.hear("sync_warp", mask, meets, np.asarray(whole.any(axis=2)))
+        together = np.asarray(whole.any(axis=2, keepdims=True))
+        if together.any():
+            batch.events.synchronise(Access.SYNCWARP, together, (0, 0), item.line)
+        if (rest := np.asarray(mask.lanes & ~together)).any():
+            rest, meets = np.broadcast_arrays(rest, meets)
+            for group in np.unique(meets[rest]):
+                batch.events.synchronise(Access.SYNCLANES, rest & (meets == group), (0, 0), item.line)
 
     return where_active(coder, item, step)
