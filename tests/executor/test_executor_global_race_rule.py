@@ -85,7 +85,7 @@ class History:
     def _synchronise(self, time: int, batch: int) -> None:
         if self.rng.random() < 0.5:
             complete = self.rng.random(BLOCKS) < 0.7
-            self.order.barrier(complete)
+            self.order.synchronise(SharedAccess.MEET, Signals().of(complete[:, None, None], (0, 0)), 0)
             self.barriers |= {batch * BLOCKS + int(b): time for b in np.flatnonzero(complete)}
             return
         lanes = np.broadcast_to(self.rng.random((BLOCKS, WARPS, 1)) < 0.5, (BLOCKS, WARPS, 32))

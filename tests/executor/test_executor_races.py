@@ -149,7 +149,7 @@ class History:
                 order = (FaultKind.ASYNC_COPY, FaultKind.SHARED_RACE, FaultKind.UNINITIALISED_SHARED)
                 expected = (time, min(wrong, key=order.index))
                 break
-        self.detector.barrier()
+        self.detector.settle()
         return (self.found[0] if self.found else None), expected
 
     def _tell(self, step: Step, time: int) -> None:
@@ -169,7 +169,7 @@ class History:
             self.flying.remove(step.pattern)
 
     def _barrier(self) -> None:
-        self.detector.barrier()
+        self.detector.settle()
         for rule in self.rules:
             rule.barrier()
 

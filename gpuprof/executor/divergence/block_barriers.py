@@ -182,13 +182,10 @@ class BlockBarriers:
 
     def _settle(self, blocks: Bools, line: int) -> None:
         """All threads of these blocks have met: what they did is settled for their block."""
-        batch = self.batch
-        batch.events.hear("barrier", None if blocks.all() else blocks)
+        lanes = self.batch.layout.in_batch(blocks)
+        self.batch.events.synchronise(Access.MEET, lanes, _phase_of(0, 0), line)
         if self._arrivals:
             self._end_phases_that_nobody_waits_for(blocks)
-        if batch.layout.several:
-            lanes = np.broadcast_to(batch.layout.in_batch(blocks), (batch.blocks, batch.warps, WARP))
-            batch.events.synchronise(Access.MEET, lanes, _phase_of(0, 0), line)
 
     def _end_phases_that_nobody_waits_for(self, blocks: Bools) -> None:
         """All threads of these blocks know of each other's arrivals: a barrier that got its count is over."""

@@ -38,7 +38,7 @@ class Access(Enum):
     OBSERVED = "wait for a bulk copy"
     SOURCE = "start of a bulk copy from shared memory"
     SOURCED = "end of a bulk copy from shared memory"
-    MEET = "barrier of blocks of a cluster"
+    MEET = "barrier of whole blocks"
     FENCED = "fence"
     RELAXED = "arrival, or atomic operation, that releases what a fence did"
     MULTIPLIED = "start of a product of matrices in shared memory"
@@ -133,9 +133,6 @@ class Listener:
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """Threads arrive somewhere, or go on past it."""
-
-    def barrier(self, blocks: Bools | None) -> None:
-        """All threads of some blocks have met; None for all."""
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence."""

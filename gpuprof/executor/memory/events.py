@@ -23,7 +23,7 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]
 #: What else listeners hear, by the name of their method.
-Heard = Literal["barrier", "fence", "ended", "settle"]
+Heard = Literal["fence", "ended", "settle"]
 #: What accesses to shared memory are to observers; the others move no values of lanes.
 _EVENTS: dict[Access, Event] = {
     Access.READ: "read",
@@ -112,7 +112,7 @@ class Events:
     ) -> None:
         """Threads arrive at a phase of a barrier, or at a fence, or go on past it: see `Signal`.
 
-        `lanes` have shape (blocks or 1, warps, 32).
+        `lanes` have shape (blocks or 1, warps or 1, 32 or 1).
         """
         if self.listeners:
             signal = self.signals.of(lanes, phase, copy)

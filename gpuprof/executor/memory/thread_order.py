@@ -74,11 +74,6 @@ class ThreadOrder(Listener):
         warp, lane = divmod(thread - self.first * self.block_threads, WARP)
         return *divmod(warp, self.warps), lane
 
-    def barrier(self, blocks: Bools | None = None) -> None:
-        """As a listener: of blocks of clusters a signal tells."""
-        if not self.layout.several:
-            self.clocks.meet(None if blocks is None else blocks[:, None], self.timeline.advance())
-
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         if access in ORDERING:
             self.clocks.hear(access, signal, self.timeline.advance())

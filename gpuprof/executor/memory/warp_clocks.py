@@ -74,7 +74,7 @@ class WarpClocks:
             case Access.SYNCLANES:
                 self._sync_lanes(signal.lanes, now)
             case Access.MEET:
-                self.meet(warps, now)
+                self._meet(warps, now)
             case Access.RELEASE:
                 self._release(phase, warps, self._view(now))
             case Access.RELAXED:
@@ -118,18 +118,18 @@ class WarpClocks:
         limits[lanes] = now
         return limits
 
-    def meet(self, warps: Bools | None, now: int) -> None:
+    def _meet(self, warps: Bools, now: int) -> None:
         """Whole blocks meet: each of their warps, which are true in `warps`, knows what any of them knows."""
-        if warps is None and self.blocks == 1:
+        everybody = bool(warps.all())
+        if everybody and self.blocks == 1:
             self.known = np.full((1, *self.known.shape[1:]), now)
         else:
-            warps = np.ones((1, self.known.shape[1]), dtype=np.bool_) if warps is None else warps
             together = self._of_blocks(np.maximum, self._view(now))
             self.known = np.where(warps[:, :, None], np.maximum(self.known, together), self.known)
         if self.held is not None and self.uneven:
             together = self._of_blocks(np.bitwise_or, self.held)
-            self.held = together if warps is None else np.where(warps, together, self.held)
-            self.uneven = warps is not None
+            self.held = together if everybody else np.where(warps, together, self.held)
+            self.uneven = not everybody
 
     def _of_blocks(self, join: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         """Return for each warp what the warps of its block have, joined."""

@@ -89,7 +89,10 @@ class RaceDetector(Listener):
         self.record(access, pattern, line, changed)
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        self.record(access, signal, line)
+        if access is Access.MEET and not self.layout.several and signal.lanes.all():
+            self._judge(barrier=True)
+        else:
+            self.record(access, signal, line)
 
     def ended(self, live: Bools) -> None:
         """As a listener: of blocks of clusters."""
@@ -98,13 +101,6 @@ class RaceDetector(Listener):
             if (left := int(alive.sum())) < self._live:
                 self._live = left
                 self.record(Access.ENDED, self._signals.of(self.layout.in_batch(~alive), (0, 0)), 0)
-
-    def barrier(self, blocks: Bools | None = None) -> None:
-        """As a listener: of blocks of clusters a signal tells."""
-        if blocks is not None and not self.layout.several:
-            self.record(Access.MEET, self._signals.of(blocks[:, None, None], (0, 0)), 0)
-        elif not self.layout.several:
-            self._judge(barrier=True)
 
     def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
         """Report where the value that a lane is about to store is overwritten by another lane."""
