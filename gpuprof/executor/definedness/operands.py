@@ -116,16 +116,13 @@ def consuming(
     coder: Coder, item: Instruction, step: Step, places: Iterable[RegisterOperand], use: str
 ) -> Step:
     """Return a step that needs some registers defined, and leaves its targets so."""
-    targets, masked = targets_of(coder, item), coder.mask(item)
+    targets = targets_of(coder, item)
 
-    def run(batch: Batch) -> None:
-        mask = masked(batch)
+    def find(batch: Batch, mask: Mask) -> list[None]:
         require(batch, places, mask.lanes, item.line, use)
-        step(batch)
-        for target in targets:
-            target.put(batch, None, mask)
+        return [None] * len(targets)
 
-    return run
+    return following(coder, item, step, places, targets, find)
 
 
 def following(
