@@ -48,7 +48,6 @@ from gpuprof.executor.program.slicing import (
 from gpuprof.executor.program.slots import Slots, names_reserved
 from gpuprof.executor.steps import (
     arithmetic_steps,
-    async_stores,
     bulk_steps,
     call_steps,
     cluster_steps,
@@ -89,7 +88,7 @@ _DECODERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     ),
     "cp.async.mbarrier": mbarrier_steps.arrive_after_copies,
     **dict.fromkeys(("cp.async.bulk", "cp.reduce"), bulk_steps.bulk_copy),
-    **dict.fromkeys(("st.async", "red.async"), async_stores.send_async),
+    **dict.fromkeys(("st.async", "red.async"), bulk_steps.send_async),
     **dict.fromkeys((*_HINTS, "pmevent"), lambda coder, item: None),
     **dict.fromkeys(("ld", "ldu"), memory_steps.load),
     "st": memory_steps.store,

@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Decode bulk copies and tensor copies to steps: to shared memory, from there, and their groups."""
+"""Decode bulk copies and tensor copies to steps: to shared memory, from there, and their groups.
+
+And what threads send to blocks of their cluster themselves, counted by mbarriers as such copies are.
+"""
 
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +16,13 @@ from numpy.typing import NDArray
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
+from gpuprof.executor.memory.global_accesses import MemoryRequest
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern, SharedPattern
 from gpuprof.executor.memory.tensor_map_encoding import FIELDS, MAGIC, TensorDescriptor
 from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Mem, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
@@ -40,7 +44,10 @@ from gpuprof.executor.steps.bulk_places import (
     tell_of_reads,
 )
 from gpuprof.executor.steps.coding import Coder, Step, group_step, where_active
+from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
+from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of
+from gpuprof.executor.steps.spaces import SharedSpace
 
 #: What the opcodes that are modelled may say.
 _INWARD = {"cp", "async", "bulk", "shared", "cluster", "cta", "global", "mbarrier", "complete_tx", "bytes"}
@@ -328,6 +335,57 @@ def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Ste
                 several = pieces.leading > 1
                 inside = places.start[places.inside][None] if several else places.start[:, places.inside[0]]
                 _send(batch, item.line, pieces, inside, combine)
+
+    return where_active(coder, item, step)
+
+
+#: What a reduction may do: an `atom` may do more.
+_REDUCTIONS = ATOMICS.keys() - {"exch", "cas"}
+
+
+def send_async(coder: Coder, item: Instruction) -> Step:
+    """`st.async`: one element or a vector of each lane; `red.async`: one is combined with what is there."""
+    reduces, values = item.opcode[0] == "red", parts_of(item.operands[1])
+    name = next((part for part in item.opcode[1:] if part in _REDUCTIONS), "")
+    operation = atomic_operation(name, item.opcode[-1]) if reduces else None
+    unknown = operation is None or len(values) > 1 if reduces else False
+    if unknown or not names_cluster(item) or "complete_tx" not in item.opcode:
+        raise UnsupportedInstruction(item.name, item.line)
+    dtype, line = operation.dtype if operation else ARITHMETIC[item.opcode[-1]], item.line
+    size = len(values) * dtype.itemsize
+    memory, moved = memory_operand(item.operands[0], item), moved_dtype(size)
+    coder.shared_granule = min(coder.shared_granule, size)
+    start, site = memory.offset - coder.shared_start, coder.site("asynchronous store", item)
+    space = SharedSpace(MemoryRequest(site, line, size, start, remote=True))
+    barrier, address = BarrierOperand(coder, item, item.operands[2]), address_reader(coder, item, memory)
+    reads = [coder.reader(value, dtype, item) for value in values]
+
+    def step(batch: Batch, mask: Mask) -> None:
+        packed = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1).view(moved)[..., 0]
+        given = np.broadcast_to(packed, (batch.blocks, batch.warps, WARP))
+
+        def apply(content: Lanes, index: NDArray[np.intp], lanes: Bools, is_global: bool) -> Lanes:
+            assert operation is not None
+            operands = [given.view(dtype)[lanes]]
+            return apply_in_turn(content.view(dtype), index, operation.elsewhere, operands)
+
+        def land(pattern: SharedPattern) -> None:
+            if reduces:
+                batch.shared.update(pattern, apply)
+            else:
+                batch.shared.store(pattern, packed)
+
+        for column, part in by_number(barrier.use(batch, mask), mask):
+            pattern = space.examined(batch, address(batch), part, load=False)
+            if batch.layout.several:
+                home, stride = batch.mbarriers.offsets[column] // batch.layout.stride, batch.layout.stride
+                text = f"stores to another block than that of its mbarrier, which is rank {home}"
+                away = np.asarray(pattern.address // stride != home)
+                batch.refuse(FaultKind.MBARRIER, pattern.mask, away, line, text)
+            if not reduces and pattern.collides:  # which comes last is open
+                text = "stores asynchronously, and so do other threads of its block to the same place at once"
+                batch.fault(FaultKind.SHARED_RACE, text, line, pattern.mask.first())
+            batch.bulk.store_async(pattern, partial(land, pattern), column, line, reduces=reduces)
 
     return where_active(coder, item, step)
 
