@@ -70,7 +70,7 @@ from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
-from gpuprof.executor.memory.accesses import Listener
+from gpuprof.executor.memory.accesses import Access, Listener
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.remembered import Kept
@@ -89,6 +89,7 @@ from gpuprof.executor.totals import CountedTotals
 
 __all__ = [
     "WARP",
+    "Access",
     "AccessPair",
     "Argument",
     "Buffer",

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from executor_harness import cuda_program
 
-from gpuprof.executor import Buffer, GlobalMemory, Listener, Observer, launch
+from gpuprof.executor import Access, Buffer, GlobalMemory, Listener, Observer, launch
 
 LINE_BYTES = 128
 SOURCE = """extern "C" __global__ void sums(int n, const float *x, float *y)
@@ -55,8 +55,8 @@ class Meetings(Observer, Listener):
     def __init__(self):
         self.times = Counter()
 
-    def barrier(self, blocks):
-        self.times["barrier"] += 1
+    def synchronise(self, access, signal, line):
+        self.times["barrier"] += access is Access.MEET
 
     def fence(self, mask, *, near):
         self.times["near fence" if near else "fence"] += 1
