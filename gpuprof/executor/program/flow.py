@@ -386,63 +386,57 @@ def common_end(
     usual = max(ends, key=lambda i: (ways[i], i), default=None)
     if usual is None or len(ends) == 1:
         return usual
-    graph = _Graph(successors)
-    runs = {end: graph.run(end) for end in ends}
+    before = before_each(successors)
+    runs = {end: _run(end, successors, before) for end in ends}
     work = {
         end: sum(name not in _FREE for block in run for name in opcodes[block]) for end, run in runs.items()
     }
     for end, run in runs.items():
-        for place in graph.before.get(run[-1], ()):
-            after = {other for other in ends if runs[other][-1] in graph.after_rounds(place)} - {end}
+        for place in before[run[-1]]:
+            left = _after_rounds(place, successors, before)
+            after = {other for other in ends if runs[other][-1] in left} - {end}
             if usual in after | {end} and after:
                 last = max(after, key=lambda i: work[i])
                 return end if work[end] + _CLOSE >= work[last] else last
     return usual
 
 
-class _Graph:
-    """A function's blocks and the ways between them."""
+def before_each(successors: Sequence[Collection[int]]) -> list[list[int]]:
+    """Return the blocks from which control comes to each, given where it goes on from each."""
+    before: list[list[int]] = [[] for _ in successors]
+    for number, goals in enumerate(successors):
+        for goal in {*goals}:
+            if goal >= 0:
+                before[goal].append(number)
+    return before
 
-    def __init__(self, successors: Sequence[tuple[int, ...]]) -> None:
-        self.successors = successors
-        self.before: dict[int, list[int]] = {}
-        for i, goals in enumerate(successors):
-            for goal in dict.fromkeys(goals):
-                self.before.setdefault(goal, []).append(i)
 
-    def run(self, end: int) -> list[int]:
-        """Return an end with the blocks that do nothing but lead to it, from the last to the first."""
-        run = [end]
-        places = self.before.get(end, [])
-        while len(places) == 1 and len(set(self.successors[places[0]])) == 1:
-            run.append(places[0])
-            places = self.before.get(run[-1], [])
-        return run
+def _run(end: int, successors: Sequence[tuple[int, ...]], before: list[list[int]]) -> list[int]:
+    """Return an end with the blocks that do nothing but lead to it, from the last to the first."""
+    run = [end]
+    while len(places := before[run[-1]]) == 1 and len({*successors[places[0]]}) == 1:
+        run.append(places[0])
+    return run
 
-    def after_rounds(self, place: int) -> set[int]:
-        """Return where a loop leads to after its rounds, if it passes a block in each and holds no loop."""
-        behind, before = (reached(step(place), step) for step in (self._after, self._before))
-        loop = behind & before
-        if place not in loop:
-            return set()
-        heads = {i for i in loop if i == 0 or not loop.issuperset(self.before[i])}
-        if any(self._returns(i, loop - heads) for i in loop - heads):
-            return set()  # there is a loop in it
-        if any(head != place and self._returns(head, loop - {place}) for head in heads):
-            return set()
-        latches = [i for i in loop if heads & set(self.successors[i])]
-        return {goal for i in latches for goal in self.successors[i]} - loop
 
-    def _returns(self, block: int, within: Collection[int]) -> bool:
-        inside = set(within) | {block}
-        after = inside.intersection
-        return block in reached(after(self.successors[block]), lambda i: after(self.successors[i]))
+def _after_rounds(place: int, successors: Sequence[tuple[int, ...]], before: list[list[int]]) -> set[int]:
+    """Return where a loop leads to after its rounds, if it passes a block in each and holds no loop."""
 
-    def _before(self, block: int) -> list[int]:
-        return self.before.get(block, [])
+    def behind(block: int, within: set[int]) -> set[int]:
+        return reached(within.intersection(successors[block]), lambda i: within.intersection(successors[i]))
 
-    def _after(self, block: int) -> list[int]:
-        return [i for i in self.successors[block] if i >= 0]
+    leading: set[int] = reached(before[place], lambda i: before[i])
+    loop = leading & behind(place, {*range(len(successors))})
+    if place not in loop:
+        return set()
+    heads = {i for i in loop if i == 0 or not loop.issuperset(before[i])}
+    inner, others = loop - heads, loop - {place}
+    if any(i in behind(i, inner) for i in inner):
+        return set()  # there is a loop in it
+    if any(head in behind(head, {*others, head}) for head in heads - {place}):
+        return set()
+    latches = [i for i in loop if heads & {*successors[i]}]
+    return {goal for i in latches for goal in successors[i]} - loop
 
 
 def reached(starts: Iterable[T], step: Callable[[T], Iterable[T]]) -> set[T]:

@@ -13,6 +13,7 @@ from gpuprof.executor.program.flow import (
     EXIT_BLOCK,
     BasicBlock,
     End,
+    before_each,
     bit_of,
     passed_always,
     reached,
@@ -70,11 +71,7 @@ class Node(Protocol):
 
 def predecessors(blocks: Sequence[Node]) -> list[list[int]]:
     """Return the blocks from which control comes to each."""
-    before: list[list[int]] = [[] for _ in blocks]
-    for number, block in enumerate(blocks):
-        for after in {*block.successors} - {EXIT_BLOCK}:
-            before[after].append(number)
-    return before
+    return before_each([block.successors for block in blocks])
 
 
 def _ranks(blocks: Sequence[Node]) -> list[int]:
