@@ -198,7 +198,8 @@ def test_text_that_is_no_json_is_refused_with_its_place(tmp_path, damaged):
 
 @pytest.mark.deep
 def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_path):
-    run = dataclasses.replace(run, cases=run.cases[:2])
+    kernels = tuple(dataclasses.replace(one, source="") for one in run.kernels)
+    run = dataclasses.replace(run, cases=run.cases[:2], kernels=kernels)
     text = dumps(run)
     path = tmp_path / "r.json"
     begin = text.index('"cases": [') + len('"cases": [')
