@@ -17,7 +17,7 @@ from gpuprof.results import Run
 
 pytestmark = pytest.mark.deep
 
-SAMPLES = {path.name: path for path in (Path(__file__).parents[2] / "samples").glob("*.json")}
+SAMPLES = {path.name: path for path in (Path(__file__).parents[2] / "samples").glob("*-h200.json")}
 #: A number with a decimal point; versions have more points, and names letters.
 NUMBER = re.compile(r"(?<![\w.:/])\d[\d,]*\.\d+(?![\w.]*\w)")
 MOST_DIGITS = 5
