@@ -48,6 +48,7 @@ CASES = [
     ("short_k", (77, 20, 31), {"ROWS": 2}),
     ("short_k", (67, 260, 32), {"LINE": 64, "ROWS": 4}),
     ("reg_8x8", (129, 260, 18), {"TN": 16}),
+    ("dmma_128x64", (130, 66, 35), {}),
     ("dmma_split_32x64", (33, 66, 70), {}),
     ("dmma_split_32x32", (66, 130, 10), {}),
     ("dmma_split_32x32", (17, 20, 300), {"WAYS": 16}),
@@ -55,6 +56,7 @@ CASES = [
     ("wgmma_split_pairs", (130, 136, 72), {}),
     ("wgmma_split_pairs", (193, 72, 520), {"WAYS": 3}),
     ("wgmma_store_turned", (265, 200, 136), {}),
+    ("wgmma_gathered", (131, 67, 36), {"DEEP": 2}),
 ]
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [

@@ -37,7 +37,7 @@ DEEP = 0 # tiles in shared memory; 0: as many as leave room for the blocks
 WAYS = 0 # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
-DEEP = [0, 3, 4, 6]
+DEEP = [0, 2, 3, 4, 6]
 WAYS = [0, 1, 2, 3, 4, 6, 8]
 
 [[require]]
