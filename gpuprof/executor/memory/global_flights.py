@@ -59,20 +59,26 @@ class Places:
         With it the (block, warp, lane) that does.
         """
         own, end, who = self._pieces
-        if not own.size:
+        if not _touched(own, end, start, size)[1].size:  # whoever waits
             return None
         shape = [max(size, int(axis.max()) + 1) for size, axis in zip(waiting.shape, who, strict=True)]
         held = np.broadcast_to(waiting, shape)[tuple(who)]
         own, end, who = own[held], end[held], who[:, held]
-        if not own.size:
-            return None
-        # Of those that begin before a place ends, the one that reaches furthest.
-        before = np.searchsorted(own, start + size) - 1
-        hit = np.flatnonzero((before >= 0) & (np.maximum.accumulate(end)[before] > start))
+        before, hit = _touched(own, end, start, size)
         if not hit.size:
             return None
         block, warp, lane = who[:, end[: before[hit[0]] + 1].argmax()].tolist()
         return int(hit[0]), block, warp, lane
+
+
+def _touched(
+    own: Addresses, end: Addresses, start: Addresses, size: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return before which of these pieces each place of `size` bytes ends, and the places that touch one."""
+    before = np.searchsorted(own, start + size) - 1
+    # Of those that begin before a place ends, the one that reaches furthest.
+    reach = np.maximum.accumulate(end)[before] if own.size else before
+    return before, np.flatnonzero((before >= 0) & (reach > start))
 
 
 @dataclass(frozen=True, eq=False)
