@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, narrowed
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.events import Events
@@ -178,9 +178,9 @@ class BulkCopies:
 
         Returns the different barriers.
         """
-        shape = (len(self.barriers.phase), *np.broadcast_shapes(which.shape, lanes.shape)[1:])
-        rows, warps, places = np.nonzero(np.broadcast_to(lanes, shape))
-        asked = np.broadcast_to(which, shape)[rows, warps, places]
+        shape = (len(self.barriers.phase), *which.shape[1:])
+        rows, *_ = places = np.nonzero(np.broadcast_to(narrowed(lanes, shape), shape))
+        asked = np.broadcast_to(which, shape)[places]
         columns = np.unique(asked)
         self._deliver_tracked(columns)
         if self._valueless is not None and (waits := asked < self._valueless.shape[1]).any():
@@ -213,7 +213,8 @@ class BulkCopies:
                 arrival.land(due)
                 mask, phases = arrival.mask.of(due), self.barriers.at(self.barriers.phase, arrival.columns)
                 self.arrived(arrival.columns, mask, phases, arrival.line)
-                self.barriers.arrive(arrival.columns, mask, np.ones((1, 1, 1), dtype=np.int64))
+                one = np.ones((1, 1, 1), dtype=np.int64)
+                self.barriers.arrive(self.barriers.summed(arrival.columns, mask, one))
             left = arrival.mask.lanes & ~due
             if left.any():
                 self.tracked.append(replace(arrival, mask=arrival.mask.of(left)))

@@ -97,25 +97,24 @@ class Mbarriers:
         self.present[block, columns] = given > 0
         self.version += 1
 
-    def arrive(self, columns: Columns, mask: Mask, counts: Lanes, *, drops: bool = False) -> None:
+    def arrive(self, arrivals: Table, *, drops: bool = False) -> None:
         """Count arrivals; a barrier that more threads arrive at than it expects is left below zero.
 
         Those that drop out are not expected in later phases.
         """
-        arrivals = self.summed(columns, mask, counts)
         self.pending -= arrivals
         if drops:
             self.expected -= arrivals
         self._end_phases(arrivals > 0)
 
-    def phases(self, columns: Columns, mask: Mask, counts: Lanes) -> tuple[Table, Bools]:
+    def phases(self, columns: Columns, mask: Mask, counts: Lanes, arrivals: Table) -> tuple[Table, Bools]:
         """Return the phase that each arrival counts in, and the lanes whose warps bring more than it awaits.
 
         Warps arrive in order, the lanes of one together: one that ends a phase leaves the next one to those
         behind it, and the card stops where it brings more.
         """
         phases, shape = self.at(self.phase, columns), (self.blocks, mask.warps, 32)
-        over = self.summed(columns, mask, counts) > self.pending
+        over = arrivals > self.pending
         beyond: Bools = np.zeros(shape if over.any() else (1, 1, 1), dtype=np.bool_)
         lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
         for column in np.flatnonzero(over.any(axis=0)).tolist():

@@ -70,7 +70,7 @@ class AccessMemory:
     footprints: defaultdict[object, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     #: Operands of products, by their descriptors, that are known to lie in shared memory.
-    inside: set[tuple[int, int, int]] = field(default_factory=set)
+    inside: defaultdict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
 
 

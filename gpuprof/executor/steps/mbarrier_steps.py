@@ -123,7 +123,8 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             _announce(batch, mask, columns, given, item.line)
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
-        phases, beyond = barriers.phases(columns, mask, counts)
+        arrivals = barriers.summed(columns, mask, counts)
+        phases, beyond = barriers.phases(columns, mask, counts, arrivals)
         text = (
             "arrives at an mbarrier, with its warp, more often than the phase still expects: cards stop there"
         )
@@ -132,7 +133,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             batch.bulk.arrived(columns, mask, phases, item.line)
         states = barriers.states(columns, mask, counts, phases) if wanted else None
         barriers.arrivals.append((at, columns, mask.lanes, phases))
-        barriers.arrive(columns, mask, counts, drops=drops)
+        barriers.arrive(arrivals, drops=drops)
         if states is not None:
             write(batch, states, mask)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.arithmetic.fragments import matrix_a, matrix_c, registers_of
 from gpuprof.executor.arithmetic.tensor_products import Product
 from gpuprof.executor.faults import FaultKind, SharedByte, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
@@ -147,22 +147,19 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         batch.tally.add(site, "requests", mask.warp_count)
         descriptors = [mask.joined(operand.descriptor(batch)) for operand in in_shared]
 
-        def examined() -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-            addresses = [
-                each.addresses(batch, mask, bits) for each, bits in zip(in_shared, descriptors, strict=True)
-            ]
-            chunks = [each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)]
-            return chunks, addresses
-
         def read_by_warps() -> tuple[ChunkPattern, list[NDArray[np.int64]]]:
-            chunks, addresses = examined()
+            each = [*zip(in_shared, descriptors, strict=True)]
+            addresses = [operand.addresses(batch, mask, bits) for operand, bits in each]
+            chunks = [one.chunks(batch, mask, at) for one, at in zip(in_shared, addresses, strict=True)]
             return _pattern(batch, mask, chunks), addresses
 
         if batch.events.address_only:  # whether they lie in shared memory is all that is to be seen
-            named = {(site, n, each) for n, bits in enumerate(descriptors) for each in _distinct(bits, mask)}
-            if not named <= batch.memo.inside:
-                examined()
-                batch.memo.inside |= named
+            for number, bits in enumerate(descriptors):
+                for one in {*_distinct(bits, mask)} - batch.memo.inside[site, number]:
+                    warps = mask.of(mask.lanes & (bits == one))
+                    address = in_shared[number].addresses(batch, warps, np.full((1, 1, 1), one, bits.dtype))
+                    in_shared[number].require_inside(batch, warps, address)
+                    batch.memo.inside[site, number].add(one)
             return
         pattern, addresses = batch.memo.products[site].of(descriptors, mask, read_by_warps)
         batch.products.read(pattern, item.line)
@@ -211,16 +208,21 @@ class _Operand:
         else:
             self.descriptor = coder.reader(operand, _I64, item)
 
-    def chunks(self, batch: Batch, mask: Mask, address: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return which chunks each warp reads: shape (blocks or 1, warps, …)."""
+    def require_inside(self, batch: Batch, mask: Mask, address: NDArray[np.int64]) -> Bools:
+        """Report the first warp that multiplies what is not in shared memory; return which warps multiply."""
         limit = batch.layout.shared_bytes
         used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
-        wrong = ((address < 0) | (address + self._dtype.itemsize > limit)) & used
-        if wrong.any():
+        outside = (address < 0) | (address + self._dtype.itemsize > limit)
+        if outside.any() and (wrong := outside & used).any():
             block, warp, row, k = (int(i) for i in np.argwhere(wrong)[0])
             first = int(np.broadcast_to(address, wrong.shape)[block, warp, row, k])
             text = f"multiplies byte {first} of shared memory, which has {limit} bytes"
             batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._item.line, (block, warp, 0), SharedByte(first))
+        return used
+
+    def chunks(self, batch: Batch, mask: Mask, address: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which chunks each warp reads: shape (blocks or 1, warps, …)."""
+        used = self.require_inside(batch, mask, address)
         chunk = np.where(used, (address + _first_byte(batch)) // CHUNK_BYTES, -1)
         if self._number:  # all warps of a group read the same B: it counts for the first
             first_warps = np.arange(chunk.shape[1]) % _WARPGROUP == 0
