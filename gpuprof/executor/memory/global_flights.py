@@ -48,6 +48,11 @@ class Places:
         return start[order], end[order], who[:, order]
 
     @cached_property
+    def _stretches(self) -> tuple[Addresses, Addresses]:
+        start, end, _ = self._pieces
+        return _stretches(start, end) if start.size else (start, end)
+
+    @cached_property
     def bounds(self) -> tuple[int, int]:
         """The first byte of all, and the first after them."""
         start, end, _ = self._pieces
@@ -58,24 +63,30 @@ class Places:
 
         With it the (block, warp, lane) that does.
         """
-        own, end, who = self._pieces
-        if not _touched(own, end, start, size)[1].size:  # whoever waits
+        if not _touched(*self._stretches, *_stretches(start, start + size))[1].size:  # whoever waits
             return None
+        own, end, who = self._pieces
         shape = [max(size, int(axis.max()) + 1) for size, axis in zip(waiting.shape, who, strict=True)]
         held = np.broadcast_to(waiting, shape)[tuple(who)]
         own, end, who = own[held], end[held], who[:, held]
-        before, hit = _touched(own, end, start, size)
+        before, hit = _touched(own, end, start, start + size)
         if not hit.size:
             return None
         block, warp, lane = who[:, end[: before[hit[0]] + 1].argmax()].tolist()
         return int(hit[0]), block, warp, lane
 
 
+def _stretches(start: Addresses, end: Addresses) -> tuple[Addresses, Addresses]:
+    """Return pieces, and those that follow one without a gap as one with it."""
+    apart = np.flatnonzero(start[1:] != end[:-1])
+    return start[np.append(0, apart + 1)], end[np.append(apart, -1)]
+
+
 def _touched(
-    own: Addresses, end: Addresses, start: Addresses, size: int
+    own: Addresses, end: Addresses, start: Addresses, stop: Addresses
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return before which of these pieces each place of `size` bytes ends, and the places that touch one."""
-    before = np.searchsorted(own, start + size) - 1
+    """Return before which of these pieces each place ends, and the places that touch one."""
+    before = np.searchsorted(own, stop) - 1
     # Of those that begin before a place ends, the one that reaches furthest.
     reach = np.maximum.accumulate(end)[before] if own.size else before
     return before, np.flatnonzero((before >= 0) & (reach > start))
