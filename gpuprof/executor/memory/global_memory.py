@@ -155,8 +155,10 @@ class Buffer:
             self._written = np.zeros(self._bytes.size // item + 1, dtype=np.bool_)
         if size <= item:
             self._written[index if size == item else index * size // item] = True
-        else:
-            self._written[: self._bytes.size // size * (size // item)].reshape(-1, size // item)[index] = True
+        else:  # the marks of an access as one number: rows take several times as long
+            each = size // item
+            marks = self._written[: self._bytes.size // size * each].view(moved_dtype(each))
+            marks[index] = np.ones(each, dtype=np.bool_).view(moved_dtype(each))[0]
 
 
 class GlobalMemory:

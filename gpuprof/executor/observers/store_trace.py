@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Counts
 from gpuprof.executor.memory.global_accesses import Cache, MemoryOperation, Observer
-from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 
 
 class ValueNeeded(Exception):
@@ -48,25 +48,25 @@ class ValuelessElements(Observer):
         """
         if not one.address_only and buffer.address in self._marks:
             marks, place = self._at(buffer, one)
-            if marks[place].any():
+            if (marks[place] != 0).any():
                 raise ValueNeeded(buffer.name, one.line)
 
     def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
         marks, place = self._at(buffer, one)
-        marks[place] = one.address_only
+        marks[place] = np.full(marks.itemsize, one.address_only).view(marks.dtype)[0]
 
     def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
         self.read(buffer, one)
         self.write(buffer, one, failed)
 
-    def _at(self, buffer: Any, one: MemoryOperation) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return the marks in rows as long as an access, and the row of each."""
+    def _at(self, buffer: Any, one: MemoryOperation) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the marks, those of an access as one number, and the place of each."""
         item = buffer.item_bytes if isinstance(buffer, Buffer) else 1
         if buffer.address not in self._marks:
             # Padded as the buffer is, for a view of any access size.
             self._marks[buffer.address] = np.zeros(-(-buffer.size // 16) * 16 // item, dtype=np.bool_)
         each = max(1, one.size // item)
-        return self._marks[buffer.address].reshape(-1, each), one.place * one.size // (item * each)
+        return self._marks[buffer.address].view(moved_dtype(each)), one.place * one.size // (item * each)
 
 
 class StoredBytes(Observer):
