@@ -37,6 +37,7 @@ from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import FaultKind, Index, KernelFault, SharedByte
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Arrival
+from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.mbarriers import Stall
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
 from gpuprof.executor.steps.batch import Batch
@@ -248,9 +249,15 @@ class Scheduler:
         return True
 
     def _exit(self, mask: Mask) -> None:
-        batch, live = self.batch, self.batch.live
+        batch, live, layout = self.batch, self.batch.live, self.batch.layout
         batch.live = live.of(live.lanes & ~mask.lanes)
-        batch.events.hear("ended", batch.live.lanes)
+        if layout.several:
+            before, after = (
+                np.asarray(layout.by_block(each.lanes, batch.blocks).any(axis=(1, 2)))
+                for each in (live, batch.live)
+            )
+            if (before & ~after).any():
+                batch.events.synchronise(Access.ENDED, layout.in_batch(~after), (0, 0), 0)
 
     def _endless(self, block: RunnableBlock, mask: Mask) -> None:
         self.batch.fault(

@@ -137,9 +137,6 @@ class Listener:
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence."""
 
-    def ended(self, live: Bools) -> None:
-        """Threads ended; these are left."""
-
     def settle(self) -> None:
         """What was done so far is to be judged now.
 

@@ -23,7 +23,7 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]
 #: What else listeners hear, by the name of their method.
-Heard = Literal["fence", "ended", "settle"]
+Heard = Literal["fence", "settle"]
 #: What accesses to shared memory are to observers; the others move no values of lanes.
 _EVENTS: dict[Access, Event] = {
     Access.READ: "read",

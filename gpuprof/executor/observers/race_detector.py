@@ -14,7 +14,7 @@ from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
-from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal, Signals
+from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, overwritten
 from gpuprof.executor.observers.races import Interval, Report
 
@@ -40,20 +40,17 @@ class RaceDetector(Listener):
         layout: ClusterLayout = LONE_BLOCK,
         refuse: Report | None = None,
     ) -> None:
-        self.blocks = len(shared.content)
         self.granule = granule
         self.report = report
         self.layout = layout
         self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
-        self._signals = Signals()
         #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
         self._known: dict[object, tuple[Interval, bytes]] = {}
         self._bytes = 0
         #: Of the state that is reached, which is not changed any more; empty if it is not known.
         self._digest = b""
-        self._interval = interval(self.blocks, shared.size // granule + 1, granule, report, layout)
-        self._live = layout.blocks * self.blocks
+        self._interval = interval(len(shared.content), shared.size // granule + 1, granule, report, layout)
 
     def assume_written(self, part: slice) -> None:
         """Say before anything is logged that some bytes hold something already."""
@@ -93,14 +90,6 @@ class RaceDetector(Listener):
             self._judge(barrier=True)
         else:
             self.record(access, signal, line)
-
-    def ended(self, live: Bools) -> None:
-        """As a listener: of blocks of clusters."""
-        if self.layout.several:
-            alive = np.asarray(self.layout.by_block(live, self.blocks).any(axis=(1, 2)))
-            if (left := int(alive.sum())) < self._live:
-                self._live = left
-                self.record(Access.ENDED, self._signals.of(self.layout.in_batch(~alive), (0, 0)), 0)
 
     def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
         """Report where the value that a lane is about to store is overwritten by another lane."""
