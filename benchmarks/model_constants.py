@@ -20,7 +20,7 @@ from gpuprof.statistics import SamplingBudget
 def main(file: Path) -> None:
     """Measure and write."""
     began = time.monotonic()
-    backend = GpuBackend(0, 0, SamplingBudget(0.1))
+    backend = GpuBackend(0, 0, SamplingBudget())
     device = backend.measured_device()
     kept: dict[str, Any] = {
         "name": device.name,

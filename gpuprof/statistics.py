@@ -147,7 +147,7 @@ class Samples:
     throttled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingBudget:
     """When enough samples are enough.
 

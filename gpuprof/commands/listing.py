@@ -157,7 +157,7 @@ def _measured_devices() -> Iterator[tuple[Device, dict[str, float], list[str]]]:
     from gpuprof.statistics import SamplingBudget
 
     for ordinal in range(device_count()):
-        backend = GpuBackend(ordinal, 0, SamplingBudget(seconds=0.1))
+        backend = GpuBackend(ordinal, 0, SamplingBudget())
         constants: dict[str, float] = {}
         reasons = []
         device = backend.measured_device()
