@@ -21,7 +21,7 @@ from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
-from gpuprof.measure.request import Request, Selection, find_kernels, make_request, plan_cases, select
+from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.run import Progress, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.options import CounterOptions, RunOptions, SelectOptions, run_options
@@ -222,35 +222,19 @@ def _measured(
     if not record.complete:
         raise Interrupted(MeasuredRun(record))
     if ncu and record.backend == "gpu":
-        record = _counted(record, request, options, path, watcher)
+        from gpuprof.ncu.collecting import add_counters
+        from gpuprof.ncu.invocation import NcuOptions
+
+        with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
+            path = path or Path(folder) / RESULTS_NAME
+            record, outcome = add_counters(record, request, path, options, NcuOptions(), watcher.profiling)
+        if outcome.stopped:
+            raise Interrupted(MeasuredRun(record))
     return MeasuredRun(record)
 
 
 def _unsaid(_: str) -> None:
     """What a command says, a program finds in the run."""
-
-
-def _counted(
-    record: Record, request: Request, options: RunOptions, save: Path | None, progress: Progress
-) -> Record:
-    """The run with Nsight Compute's counters, in its results file too where there is one."""
-    from gpuprof.ncu.collecting import add_counters
-    from gpuprof.ncu.invocation import NcuOptions, patience
-
-    with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
-        path = save or Path(folder) / RESULTS_NAME
-        try:
-            return add_counters(
-                record,
-                plan_cases(request, references=True),
-                path,
-                device=options.device,
-                options=NcuOptions(timeout_s=patience(options.timeout_s)),
-                progress=progress.profiling,
-                given_arrays=options.given_arrays,
-            )[0]
-        except KeyboardInterrupt:
-            raise Interrupted(MeasuredRun(read_run(path))) from None
 
 
 def declared_request(

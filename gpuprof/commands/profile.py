@@ -39,10 +39,9 @@ from gpuprof.commands.resuming import (
 from gpuprof.console import hand_over, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable
-from gpuprof.measure.request import Request, plan_cases
-from gpuprof.measure.run import Progress, measure
-from gpuprof.options import CounterOptions, Given, OutputOptions, RunOptions
-from gpuprof.reading import read_run
+from gpuprof.measure.request import Request
+from gpuprof.measure.run import measure
+from gpuprof.options import CounterOptions, Given, OutputOptions
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 
@@ -138,7 +137,7 @@ class Destination:
         return ResultsFile(self.json, run, replace=False)
 
 
-def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
+def ncu_options(count: CounterOptions) -> "NcuOptions | None":
     """How to profile with Nsight Compute, or None where it is not wanted."""
     path, clocks = count.ncu_path, count.ncu_clocks
     if path and shutil.which(path) is None:
@@ -149,19 +148,19 @@ def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
         if path or count.ncu_set or clocks != "none":
             raise InputError("Options of Nsight Compute have no effect without --ncu.", fix="Add --ncu.")
         return None
-    from gpuprof.ncu.invocation import NcuOptions, patience
+    from gpuprof.ncu.invocation import NcuOptions
 
     if clocks not in ("none", "base"):
         fix = did_you_mean(clocks, ("none", "base"), "Choose none or base.")
         raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix=fix)
-    return NcuOptions(path, count.ncu_set, clocks, patience(timeout_s))
+    return NcuOptions(path, count.ncu_set, clocks)
 
 
 def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = ()) -> ExitCode:
     """Measure, print the answer, write the report, name the files and hold the run against gates."""
     options, table, quiet = given.run, given.output.table, given.output.quiet
     destination = Destination.of(given.output, request.operation.name, datetime.now())
-    ncu = ncu_options(given.count, options.timeout_s)
+    ncu = ncu_options(given.count)
     if ncu is not None and options.cluster is not None:
         raise InputError(
             "--ncu does not go with --cluster: Nsight Compute profiles on this machine.",
@@ -180,19 +179,28 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     finished = None
     if destination.resumes:
         finished = finished_run(destination.json, request, options, counters=ncu is not None)
-    reports: list[Path] = []
-    counted = True
+    outcome = None
     with watch(quiet=quiet) as progress:
         try:
             run = finished or measure(request, options, progress, argv=given.argv, keep=keep)
             if ncu is not None and run.complete and not finished:
-                run, reports, counted = _with_counters(run, request, options, ncu, destination.json, progress)
+                if run.backend == "gpu":
+                    from gpuprof.ncu.collecting import add_counters
+
+                    run, outcome = add_counters(
+                        run, request, destination.json, options, ncu, progress.profiling
+                    )
+                else:
+                    tell("--ncu needs a GPU: Nsight Compute was not run.")
         except OutputError as error:
             if error.run is not None and not quiet:
                 _print(error.run, destination, table=table)
             raise
+    if outcome is not None and outcome.problem is not None:
+        tell(f"No counters: {outcome.problem.what}")
+        tell(f"  {outcome.problem.fix}")
     json_path, html_path = destination.json, destination.html
-    written = [json_path, html_path, *reports]
+    written = [json_path, html_path, *(outcome.reports if outcome else ())]
     if not quiet:
         with timeline.span("table"):
             _print(run, destination, table=table)
@@ -210,7 +218,7 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
         open_report(html_path)
     if not run.complete:
         return tell_stopped(json_path)
-    if not counted:
+    if outcome is not None and outcome.stopped:
         return tell_stopped(
             json_path, "while Nsight Compute counted", "what was measured, and its counters so far"
         )
@@ -242,31 +250,6 @@ def _print(run: Run, destination: Destination, *, table: bool) -> None:
     place = f" {name_on_command_line(destination.json)}" if destination.is_named else ""
     hint = f"All rows: --table    Report: gpuprof report{place} --open"
     show_run(run, file=sys.stderr if destination.prints else sys.stdout, table=table, hint=hint)
-
-
-def _with_counters(
-    run: Run, request: Request, options: RunOptions, ncu: "NcuOptions", place: Path, progress: Progress
-) -> tuple[Run, list[Path], bool]:
-    """The run with Nsight Compute's counters, the report files, and whether it came to its end.
-
-    Nsight Compute's problems go to standard error.
-    """
-    if run.backend != "gpu":
-        tell("--ncu needs a GPU: Nsight Compute was not run.")
-        return run, [], True
-    from gpuprof.ncu.collecting import add_counters
-
-    cases = plan_cases(request, references=True)
-    try:
-        run, outcome = add_counters(
-            run, cases, place, device=options.device, options=ncu, progress=progress.profiling
-        )
-    except KeyboardInterrupt:
-        return read_run(place) if place.is_file() else run, [], False
-    if outcome.problem is not None:
-        tell(f"No counters: {outcome.problem.what}")
-        tell(f"  {outcome.problem.fix}")
-    return run, list(outcome.reports), True
 
 
 def exit_code(run: Run) -> ExitCode:

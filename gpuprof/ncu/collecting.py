@@ -18,7 +18,8 @@ from pathlib import Path
 
 from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case, on_host
-from gpuprof.ncu.invocation import JOURNAL_SUFFIX, Ended, NcuOptions, run_ncu
+from gpuprof.measure.request import Request, plan_cases
+from gpuprof.ncu.invocation import JOURNAL_SUFFIX, Ended, NcuOptions, patience, run_ncu
 from gpuprof.ncu.journal import Attempt, Job, JournalEvent, attempts, read_journal
 from gpuprof.ncu.metrics import has_async_copies
 from gpuprof.ncu.outcome import (
@@ -33,6 +34,7 @@ from gpuprof.ncu.outcome import (
 )
 from gpuprof.ncu.read import ProfiledLaunch, read_report
 from gpuprof.ncu.tool import Ncu, NcuError, NcuReadError, diagnose, diagnose_launch, find_ncu, first_error
+from gpuprof.options import RunOptions
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import format_extent
@@ -161,27 +163,21 @@ _DOUBT = "Nsight Compute's report does not hold one profile for one launch"
 
 
 def add_counters(
-    run: Run,
-    cases: Sequence[Case],
-    path: Path,
-    *,
-    device: str,
-    options: NcuOptions,
-    progress: Progress,
-    given_arrays: str = "",
+    run: Run, request: Request, path: Path, options: RunOptions, ncu: NcuOptions, progress: Progress
 ) -> tuple[Run, NcuOutcome]:
     """Profile the cases of a finished run that ended well, and keep the counters in its results file.
 
-    Cases that Nsight Compute is done with already are left out.
+    Cases that Nsight Compute is done with already are left out. When the command is asked to end, what was
+    profiled until then is in the file or in the reports.
 
-    `device` is as `--device`, where the run does not tell which GPUs it had; `auto` is the first. Reports
+    The device of `options` counts where the run does not tell which GPUs it had; `auto` is the first. Reports
     stand beside the results file under its name, those of further GPUs with their numbers.
 
     Raises:
         OutputError: There is no room for the results, wherever; it holds the run.
-        KeyboardInterrupt: The command was asked to end. What was profiled is in the file or in the reports.
     """
-    outcomes = []
+    cases = plan_cases(request, references=True)
+    outcomes: list[NcuOutcome] = []
     earlier_version = run.environment.get("ncu") if any(map(is_profiled, run.cases)) else None
     measured = run
     file = (
@@ -197,7 +193,7 @@ def add_counters(
 
     try:
         for number in range(len(run.devices)):
-            ordinal = run.place(number).selector or device
+            ordinal = run.place(number).selector or options.device
             name = path.stem if number == 0 else f"{path.stem}-gpu{ordinal}"
             # The host's references ran beside the first device only.
             own = profilable(run, [case for case in cases if number == 0 or not on_host(case)], number)
@@ -206,10 +202,10 @@ def add_counters(
                     cases={index: case for index, case in own if not is_profiled(run.cases[index])},
                     device_ordinal=int(ordinal) if ordinal.isdecimal() else 0,
                     seed=run.seed,
-                    options=options,
+                    options=replace(ncu, timeout_s=patience(options.timeout_s)),
                     report_path=path.with_name(f"{name}.ncu-rep"),
                     progress=progress,
-                    given_arrays=given_arrays,
+                    given_arrays=options.given_arrays,
                     run=run.created_utc,
                     earlier_version=earlier_version,
                     keep=keep,
@@ -225,6 +221,8 @@ def add_counters(
         )
         merged = merge(run, outcome)
         file.finish(merged)
+    except KeyboardInterrupt:
+        return run, NcuOutcome({}, stopped=True)
     finally:
         file.close()
     return merged, outcome

@@ -50,13 +50,15 @@ class CaseProfile:
 class NcuOutcome:
     """What profiling brought.
 
-    `profiles` has every case asked for by its index; `problem` kept Nsight Compute from profiling anything.
+    `profiles` has every case asked for by its index, unless the command was asked to end and it `stopped`;
+    `problem` kept Nsight Compute from profiling anything.
     """
 
     profiles: Mapping[int, CaseProfile]
     reports: tuple[Path, ...] = ()
     version: str | None = None
     problem: NcuError | None = None
+    stopped: bool = False
 
 
 def is_profiled(case: Measurement) -> bool:

@@ -15,13 +15,13 @@ from unit_support import build_request
 import gpuprof
 from gpuprof.api import measuring
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.request import plan_cases
 from gpuprof.ncu import collecting as profiling
 from gpuprof.ncu.collecting import add_counters
 from gpuprof.ncu.invocation import NcuOptions
 from gpuprof.ncu.journal import JournalEvent as Event
 from gpuprof.ncu.journal import JournalWriter
 from gpuprof.ncu.outcome import is_profiled, lacks_counters
+from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
 from gpuprof.store import write_run
 
@@ -120,17 +120,9 @@ def counted(tmp_path, measured):
             if case.name == stop_at:
                 raise KeyboardInterrupt
 
-        try:
-            _, outcome = add_counters(
-                read_run(path),
-                plan_cases(request, references=True),
-                path,
-                device="0",
-                options=NcuOptions(install(tmp_path / "bin", plan)),
-                progress=progress,
-            )
-        except KeyboardInterrupt:
-            outcome = None
+        ncu = NcuOptions(install(tmp_path / "bin", plan))
+        _, outcome = add_counters(read_run(path), request, path, RunOptions(device="0"), ncu, progress)
+        assert outcome.stopped == bool(stop_at)
         return read_run(path), outcome, seen
 
     return add
