@@ -128,14 +128,6 @@ def check_writable(path: Path, force: bool, fix: str = "Name another path.") -> 
         raise InputError(f"Cannot write {path}: {reason(error)}.", fix=fix) from error
 
 
-def check_distinct(first: Path, second: Path) -> None:
-    """Refuse two names for one file."""
-    if same_file(first, second):
-        raise InputError(
-            f"The results and the report cannot both be {second}.", fix="Give the report another name."
-        )
-
-
 def same_file(first: Path, second: Path) -> bool:
     """Whether two paths name one file, which need not exist; names that lead nowhere are compared as text."""
     try:

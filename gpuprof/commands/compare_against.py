@@ -210,7 +210,8 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
     signals.postpone()
     repository = Repository.around(tuple(paths))
     # The page stands beside the results files unless it is named.
-    outputs = replace(outputs, named={"html": folder / "comparison.html", **outputs.named})
+    if outputs.printed != "html":
+        outputs.files = {"html": folder / "comparison.html", **outputs.files}
     outputs.check([base, new])
     for file in (base, new):
         check_writable(file, outputs.force)

@@ -9,15 +9,17 @@ import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Self
 
-from gpuprof import signals
+from gpuprof import signals, timeline
 from gpuprof.console import hand_over, say, tell
-from gpuprof.errors import PATH_ERRORS, InputError, OutputError, reason
-from gpuprof.files import RESULTS_NAME, check_writable, replace_text, same_file
+from gpuprof.errors import PATH_ERRORS, InputError, OutputError, nearest_file, reason
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text, same_file
 from gpuprof.options import OutputOptions
 from gpuprof.results import Run, dumps
-from gpuprof.store import write_run
+from gpuprof.store import ResultsFile, write_run
 
 #: What stands for standard output where a file may be named.
 STANDARD_OUTPUT = Path("-")
@@ -26,51 +28,139 @@ RUNS = Path("gpuprof-results")
 LATEST = RUNS / "latest"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outputs:
-    """The files that options name by their kind, one of which may be standard output."""
+    """Where files go, by their kind; the kind that standard output takes, in place of the answer, if any."""
 
-    named: Mapping[str, Path]
+    files: dict[str, Path]
+    printed: str = ""
     force: bool = False
 
     @classmethod
-    def of(cls, named: Mapping[str, Path], force: bool) -> "Outputs":
+    def of(cls, named: Mapping[str, Path], force: bool) -> Self:
         """Those of some names, of which one may be that of standard output."""
-        if list(named.values()).count(STANDARD_OUTPUT) > 1:
+        printed = [kind for kind, path in named.items() if path == STANDARD_OUTPUT]
+        if len(printed) > 1:
             raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
-        return cls(named, force)
+        files = {kind: path for kind, path in named.items() if path != STANDARD_OUTPUT}
+        return cls(files, "".join(printed), force)
 
     @classmethod
-    def wanted(cls, output: OutputOptions) -> "Outputs":
+    def wanted(cls, output: OutputOptions) -> Self:
         """Those that options name."""
         kinds = ("html", "json", "csv", "markdown", "junit")
         return cls.of({kind: path for kind in kinds if (path := getattr(output, kind))}, output.force)
 
-    @property
-    def paths(self) -> list[Path]:
-        return [path for path in self.named.values() if path != STANDARD_OUTPUT]
-
-    @property
-    def printed(self) -> str:
-        """The kind that standard output takes, in place of what the terminal shows; empty for none."""
-        return next((kind for kind, path in self.named.items() if path == STANDARD_OUTPUT), "")
-
     def check(self, inputs: Sequence[Path] = ()) -> None:
         """Refuse what cannot be written, before any work is done."""
-        for number, path in enumerate(self.paths):
-            for other in (*inputs, *self.paths[:number]):
+        paths = list(self.files.values())
+        for number, path in enumerate(paths):
+            for other in (*inputs, *paths[:number]):
                 if same_file(path, other):
                     raise InputError(f"{path} is named twice.", fix="Give every file a name of its own.")
-            check_output(path, self.force)
+        for kind, path in self.files.items():
+            self._check_file(kind, path)
+
+    def _check_file(self, _: str, path: Path) -> None:
+        """A page of gpuprof's may be replaced, and an empty file: a CI system prepares such a file."""
+        check_writable(path, self.force or _may_be_replaced(path))
 
     def write(self, **texts: Callable[[], str]) -> None:
         """Write or print those that are wanted, and name the files."""
         for kind, text in texts.items():
             if kind == self.printed:
                 hand_over(text())
-            elif kind in self.named:
-                write_file(self.named[kind], text())
-        print_written(*self.paths, aside=bool(self.printed))
+            elif kind in self.files:
+                write_file(self.files[kind], text())
+        print_written(*self.files.values(), aside=bool(self.printed))
+
+
+@dataclass(slots=True)
+class RunOutputs(Outputs):
+    """Where the files of a run go, results and report always: to a folder of its own where none is named."""
+
+    is_named: bool = True
+    resumes: bool = False
+
+    @classmethod
+    def of_run(cls, output: OutputOptions, name: str) -> Self:
+        """`-o`, else the folder of the one file that is named, else one of that name.
+
+        A lone `--json` or `--html` puts the other one beside it.
+        """
+        outputs, resume = cls.wanted(output), output.resume
+        json, html = (outputs.files.pop(kind, None) for kind in ("json", "html"))
+        if resume is not None and (output.output or json or output.force):
+            raise InputError(
+                "--resume names the run, and where its files are: -o, --json and --force do not go with it.",
+                fix="Leave them out.",
+            )
+        if resume is not None and resume.is_dir():
+            json, html = resume / RESULTS_NAME, html or resume / REPORT_NAME
+        json = json or resume
+        named = json or html
+        folder = output.output or (named.parent if named else RUNS / name)
+        outputs.files = {
+            "json": json or folder / (f"{html.stem}.json" if html else RESULTS_NAME),
+            "html": html or folder / (f"{json.stem}.html" if json else REPORT_NAME),
+            **outputs.files,
+        }
+        outputs.is_named = bool(output.output or named)
+        outputs.resumes = resume is not None
+        return outputs
+
+    @property
+    def json(self) -> Path:
+        return self.files["json"]
+
+    @property
+    def html(self) -> Path:
+        return self.files["html"]
+
+    def _check_file(self, kind: str, path: Path) -> None:
+        if self.resumes and kind == "json":
+            if not path.is_file():
+                raise InputError(
+                    f"There is no run to resume: {path} does not exist.",
+                    fix=nearest_file(path) or "Begin one with -o.",
+                )
+        elif self.resumes or kind == "csv":
+            Outputs._check_file(self, kind, path)
+        else:
+            # What stands where nothing was named is another run's: this one moves on.
+            check_writable(path, self.force or not self.is_named, "Name another place with -o.")
+
+    def move(self, folder: Path) -> None:
+        """Put results and report into another folder."""
+        self.files |= {kind: folder / self.files[kind].name for kind in ("json", "html")}
+
+    def open(self, run: Run) -> ResultsFile:
+        """Claim the results file; a run that names no place gets a directory of its own."""
+        wanted = directory = self.json.parent
+        for number in () if self.is_named else count(2):
+            try:
+                directory.mkdir(parents=True)
+                self.move(directory)
+                break
+            except FileExistsError:  # another run of this second
+                directory = wanted.with_name(f"{wanted.name}-{number}")
+            except OSError as error:
+                raise InputError(
+                    f"Cannot write {directory}: {reason(error)}.", fix="Name another place with -o."
+                ) from error
+        return ResultsFile(self.json, run, replace=self.force)
+
+    def write_beside(self, run: Run) -> list[Path]:
+        """Write what goes beside the results file, and print what standard output takes; all files' names."""
+        with timeline.span("page"):
+            _write_report(run, self.json, self.html, aside=bool(self.printed))
+        if not self.is_named:
+            _link_latest(self.json.parent)
+        if "csv" in self.files:
+            write_file(self.files["csv"], text_of(run, "csv"))
+        if self.printed:
+            hand_over(text_of(run, self.printed))
+        return list(self.files.values())
 
 
 def text_of(run: Run, kind: str) -> str:
@@ -86,7 +176,7 @@ def text_of(run: Run, kind: str) -> str:
     return render_csv(run)
 
 
-def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = False) -> None:
+def _write_report(run: Run, results: Path, page: Path, *, aside: bool = False) -> None:
     """Render a run whose results file is written, and see to it that both stand there at the end."""
     text = text_of(run, "html")
     signals.postpone()
@@ -107,14 +197,6 @@ def write_file(path: Path, text: str) -> None:
         raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
 
 
-def check_output(path: Path, force: bool) -> None:
-    """Refuse a path before any work is done; a page of gpuprof's may be replaced, and an empty file.
-
-    A CI system prepares such a file.
-    """
-    check_writable(path, force or _may_be_replaced(path))
-
-
 def _may_be_replaced(path: Path) -> bool:
     try:
         if not path.is_file():  # a pipe that nobody writes to would hold us up
@@ -132,7 +214,7 @@ def print_written(*paths: Path, aside: bool = False) -> None:
         (tell if aside else say)(f"Wrote {path}")
 
 
-def link_latest(directory: Path) -> None:
+def _link_latest(directory: Path) -> None:
     """Let `gpuprof-results/latest` lead to a run's directory; where that cannot be, there is no link.
 
     A file or folder of the user's under that name stays what it is.

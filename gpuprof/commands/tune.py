@@ -13,24 +13,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 
 from gpuprof import signals
-from gpuprof.commands.output import (
-    RUNS,
-    link_latest,
-    open_report,
-    print_written,
-    write_file,
-    write_report_beside,
-)
+from gpuprof.commands.output import RunOutputs, open_report, print_written, write_file
 from gpuprof.commands.progress import watch
 from gpuprof.commands.texts import parse_blocks, parse_values, preprocessing_of, selected
 from gpuprof.comparison.tuned import value_of
 from gpuprof.console import say_lines, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file
-from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, read_input
+from gpuprof.files import check_writable, read_input
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.header import KernelFile, header_span, read_kernels
 from gpuprof.kernels.kernel import Kernel
@@ -38,7 +32,7 @@ from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.operation import Operation
-from gpuprof.options import Given, OutputOptions, SelectOptions
+from gpuprof.options import Given, SelectOptions
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, listed
@@ -222,15 +216,20 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
             tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
     request = plan.request
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
-    place = _ResultsPlace(output, name)
+    outputs = RunOutputs.of_run(output, f"tune-{name}")
+    check_writable(outputs.json, force=True)
+
+    def keep(run: Run) -> ResultsFile:
+        return ResultsFile(outputs.json, run, replace=outputs.force)
+
     with (
         watch(quiet=output.quiet) as watcher,
-        Tuner(plan, watcher, argv=given.argv, keep=place.keep, earlier=place.earlier) as tuner,
+        Tuner(plan, watcher, argv=given.argv, keep=keep, earlier=partial(earlier, outputs)) as tuner,
     ):
         try:
             run = tuner.search()
         except OutputError as error:
-            before = f"What was written before is in {place.asked_for}"
+            before = f"What was written before is in {outputs.json}"
             raise OutputError(
                 error.what, fix=f"{before}: make room, and the same command continues."
             ) from error
@@ -238,15 +237,12 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
         from gpuprof.report.run_text import show_run
 
         show_run(run, file=sys.stdout)
-    written = [place.asked_for, place.asked_for.with_name(REPORT_NAME)]
-    write_report_beside(run, *written)
-    if output.output is None:
-        link_latest(place.asked_for.parent)
+    written = outputs.write_beside(run)
     if given.tune.write and run.complete:
         written += write_best(run, kernels, sources, request.operation)
     print_written(*written)
     if output.open_:
-        open_report(written[1])
+        open_report(outputs.html)
     if not run.complete:
         tell("Stopped early: the best until then is kept, and the same command continues from there.")
         return ExitCode.INTERRUPTED
@@ -311,37 +307,23 @@ def find_ladder(
     return shipped_ladder(common[0]), [*what, *kernels], []
 
 
-class _ResultsPlace:
-    """Where the search's results file stands, and what of an earlier part of the search is there."""
-
-    def __init__(self, output: OutputOptions, name: str) -> None:
-        self._output = output
-        self._name = name
-        self._continues = False
-        #: Where the results are asked for.
-        self.asked_for = (output.output or RUNS / f"tune-{name}") / RESULTS_NAME
-        check_writable(self.asked_for, force=True)
-
-    def earlier(self, run: Run) -> tuple[Measurement, ...]:
-        """What was measured before in the same search; the place moves on where another search has it."""
-        if self._output.force:
-            return ()
-        number = 2
-        while self.asked_for.exists():
-            found = find_earlier(self.asked_for, run)
-            if not isinstance(found, str):
-                points = "point is" if len(found) == 1 else "points are"
-                tell(f"Continuing {self.asked_for}: {len(found)} {points} known.")
-                self._continues = True
-                return found
-            if self._output.output is not None:
-                raise InputError(
-                    f"{self.asked_for} exists already, and {found}.",
-                    fix="Name another place with -o, or add --force to replace it.",
-                )
-            self.asked_for = RUNS / f"tune-{self._name}-{number}" / RESULTS_NAME
-            number += 1
-        return ()
-
-    def keep(self, run: Run) -> ResultsFile:
-        return ResultsFile(self.asked_for, run, replace=self._output.force or self._continues)
+def earlier(outputs: RunOutputs, run: Run) -> tuple[Measurement, ...]:
+    """What was measured before in the same search; the outputs move on where another search stands."""
+    first = outputs.json.parent
+    for number in count(2):
+        path = outputs.json
+        if outputs.force or not path.exists():
+            break
+        found = find_earlier(path, run)
+        if not isinstance(found, str):
+            points = "point is" if len(found) == 1 else "points are"
+            tell(f"Continuing {path}: {len(found)} {points} known.")
+            outputs.force = True
+            return found
+        if outputs.is_named:
+            raise InputError(
+                f"{path} exists already, and {found}.",
+                fix="Name another place with -o, or add --force to replace it.",
+            )
+        outputs.move(first.with_name(f"{first.name}-{number}"))
+    return ()

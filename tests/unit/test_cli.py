@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import re
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from loaded_packages import loaded
 from problem_support import ladder
 from unit_support import build_request, gpuprof, write_transpose_kernel
 
-from gpuprof.commands.profile import Destination, exit_code, failing_case
+from gpuprof.commands.output import RunOutputs
+from gpuprof.commands.profile import exit_code, failing_case
 from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shipped import shipped_names
@@ -129,7 +129,7 @@ def test_terminal_without_the_characters_is_no_error(tmp_path):
         (["transpose", "--ncu", "--ncu-path", "/no/ncu", *NONE], "/no/ncu is not a program"),
         (["transpose", "-o", "-", *NONE], "- stands for standard output"),
         (["transpose", "--json", "-", "--html", "-", *NONE], "cannot both go to standard output"),
-        (["transpose", *NONE, "--json", "same", "--html", "./same"], "cannot both be same."),
+        (["transpose", *NONE, "--json", "same", "--html", "./same"], "same is named twice."),
         (["gemm", "--device", "none:gtx9999"], "gpuprof's table has no card 'gtx9999'."),
         (["gemm", *NONE, "--arch", "banana"], "'banana' is not a GPU architecture."),
         (["gemm", "--device", "0", "--arch", "sm_90"], "--arch does not go with a real GPU"),
@@ -237,8 +237,13 @@ def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
 )
 def test_lone_path_puts_the_other_file_beside_it(tmp_path, directory, json_path, html_path, expected):
     paths = [None if name is None else tmp_path / name for name in (directory, json_path, html_path)]
-    found = Destination.of(OutputOptions(paths[0], json=paths[1], html=paths[2]), "gemm", datetime.now())
+    found = RunOutputs.of_run(OutputOptions(paths[0], json=paths[1], html=paths[2]), "gemm")
     assert (found.json, found.html) == tuple(tmp_path / name for name in expected)
+
+
+def test_a_run_that_goes_on_may_have_its_page_elsewhere(tmp_path):
+    found = RunOutputs.of_run(OutputOptions(resume=tmp_path, html=Path("x.html")), "gemm")
+    assert (found.json, found.html) == (tmp_path / "results.json", Path("x.html"))
 
 
 # Reports.

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import datetime
 
 import pytest
 from plain_runs import plain_run
@@ -18,7 +17,7 @@ from problem_support import Transpose, find_kernel
 from unit_support import DEVICE
 
 from gpuprof import store
-from gpuprof.commands.profile import Destination
+from gpuprof.commands.output import RunOutputs
 from gpuprof.errors import InputError, OutputError
 from gpuprof.files import check_writable, replace_text
 from gpuprof.measure.case import Case, unmeasured
@@ -218,9 +217,9 @@ def test_runs_of_one_second_that_name_no_place_get_directories_of_their_own(tmp_
     monkeypatch.chdir(tmp_path)
     files = []
     for _ in range(5):
-        destination = Destination.of(OutputOptions(), "gemm", datetime(2025, 1, 31, 12))
-        destination.check()  # what another run has put there meanwhile is no reason to refuse
-        files.append(destination.open(EMPTY))
+        outputs = RunOutputs.of_run(OutputOptions(), "gemm-20250131-120000")
+        outputs.check()  # what another run has put there meanwhile is no reason to refuse
+        files.append(outputs.open(EMPTY))
     assert len({file.path for file in files}) == 5
     for file in files:
         assert read_run(file.path) == EMPTY
