@@ -196,6 +196,7 @@ def test_two_versions_take_turns(workers, request_for):
         (request_for("k0_a"), request_for("k0_b", "k1_c")),
         options(rounds=2),
         watcher,
+        keep=(None, None),
     )
     assert [name for _, name in watcher.started_cases] == ["k0_a", "k0_b", "k1_c", "k1_c", "k0_b", "k0_a"]
     assert cold_rounds(base) == [2]
@@ -211,7 +212,7 @@ def test_an_interrupted_comparison_keeps_both_versions(workers, request_for):
             raise KeyboardInterrupt
 
     base, new = measure_in_turns(
-        (request_for("k0_a"), request_for("k0_b")), options(rounds=4), Watcher(interrupt)
+        (request_for("k0_a"), request_for("k0_b")), options(rounds=4), Watcher(interrupt), keep=(None, None)
     )
     assert not base.complete
     assert not new.complete
