@@ -112,6 +112,11 @@ def is_float(dtype: str) -> bool:
     return bool(ELEMENT_TYPES[dtype].roundoff)
 
 
+def unwritten_byte(dtype: str) -> int:
+    """What fills a kernel's own memory before it: NaNs, or integers that no kernel marks free places with."""
+    return 0xFF if is_float(dtype) else 0xB5
+
+
 def wider(one: str, other: str) -> str:
     """Of two floating-point types the one that rounds less; the first where they are alike."""
     return one if ELEMENT_TYPES[one].roundoff <= ELEMENT_TYPES[other].roundoff else other

@@ -57,7 +57,8 @@ def _widths(width: Value, array: Value) -> list[tuple[int, int]]:
     """How much goes before and behind each axis: of one number for all, or one or a pair for each."""
     widths = width if isinstance(width, tuple) else (width,) * np.ndim(array)
     if len(widths) != np.ndim(array):
-        raise ValueError(f"pad got {len(widths)} widths for an array of {np.ndim(array)} dimensions")
+        got = f"pad got {len(widths)} widths for an array of {np.ndim(array)} dimensions"
+        raise ValueError(f"{got}; each axis takes a number, or a pair: pad(x, ((before, behind),))")
     return [(int(each[0]), int(each[1])) if isinstance(each, tuple) else (int(each),) * 2 for each in widths]
 
 

@@ -102,6 +102,16 @@ def test_workspace_without_bytes():
     assert buffers["rest"].array().shape == (0,)
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u16", "i32", "u32", "i64"])
+def test_workspace_of_integers_holds_no_mark_of_a_free_place(dtype):
+    problem = Transpose(4, 4)
+    case = SimpleNamespace(problem=problem, workspace=(ArraySpec("slots", (3,), dtype, "out"),))
+    _, buffers = device_memory(case, problem.inputs(0), None)
+    held = buffers["slots"].array()
+    assert not np.isin(held, [0, np.iinfo(held.dtype).max, np.array(-1).astype(held.dtype)]).any()
+    assert np.isnan(buffers["out"].array()).all()
+
+
 @pytest.fixture
 def decoded(monkeypatch):
     """What is decoded, in order; a program is the text that it came from."""

@@ -178,6 +178,7 @@ def test_everything_else_is_refused_when_it_is_read(formula):
         ("x + q", "unknown name 'q'; known are h, i, k, n, s, u, v, w, x, y, z"),
         ("x + reshape(y, (2, 6))", "cannot be evaluated: operands could not be broadcast together"),
         ("x @ x", "cannot be evaluated: matmul: "),
+        ("pad(v, (0, 1))", "each axis takes a number, or a pair"),
         ("x[5]", "cannot be evaluated: index 5 is out of bounds"),
         ("x[1.5]", "cannot be evaluated: only integers"),
         ("sum(x, axis=7)", "cannot be evaluated: axis 7 is out of bounds"),

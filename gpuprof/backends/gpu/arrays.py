@@ -33,7 +33,7 @@ from gpuprof.backends.verification import worst
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
-from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.dtypes import numpy_dtype, unwritten_byte
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
 from gpuprof.results import Verification
@@ -112,7 +112,7 @@ class ProblemArrays:
         while self._workspace:
             self._workspace.popitem()[1].free()
         for spec in specs:
-            self._workspace[spec.name] = DeviceBuffer(spec.nbytes)
+            self._workspace[spec.name] = DeviceBuffer(spec.nbytes, unwritten_byte(spec.dtype))
         self._tables = {spec.name: spec for spec in specs if spec.addresses}
 
     def make_textures(self, textures: Sequence[Texture]) -> None:
@@ -181,7 +181,7 @@ class ProblemArrays:
         for buffer in self.given:
             buffer.poison_guards()
         for buffer in self.workspace:
-            buffer.fill(POISON)
+            buffer.fill(buffer.poison)
         for name, spec in self._tables.items():
             self._workspace[name].upload(spec.table(self.address))
         for spec in self.problem.outputs:

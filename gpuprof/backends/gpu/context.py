@@ -100,11 +100,12 @@ def upload(address: int, content: NDArray[Any]) -> None:
 class DeviceBuffer:
     """A device allocation between two poisoned guards."""
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, poison: int = POISON) -> None:
         self.nbytes = nbytes
+        self.poison = poison
         pointer = call(f"allocating {nbytes} bytes", driver().cuMemAlloc(nbytes + 2 * GUARD_BYTES))
         self.address = int(pointer) + GUARD_BYTES
-        self.fill(POISON)
+        self.fill(poison)
         self.poison_guards()
 
     def fill(self, byte: int) -> None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, DeviceCode
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
 from gpuprof.backends.gpu.loaded_case import LoadedCase
@@ -172,7 +172,7 @@ class LaunchChecks:
         if self._variables:
             self._variables.queue_restore(self._code)
         for buffer in self._arrays.workspace:
-            buffer.queue_fill(POISON, self._stream)
+            buffer.queue_fill(buffer.poison, self._stream)
         if self._shared:
             self._shared.queue_scribble()
 

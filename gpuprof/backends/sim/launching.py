@@ -39,7 +39,7 @@ from gpuprof.kernels.symbols import float_variables, variable_named
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.machine import gib, memory_left_bytes
-from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.dtypes import numpy_dtype, unwritten_byte
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
@@ -70,7 +70,7 @@ def device_memory(
         if spec.addresses:
             content = spec.table(lambda array: buffers[array].address)
         else:
-            content = initial_content(spec, inputs, unread)
+            content = initial_content(spec, inputs, unread, is_own=spec in case.workspace)
         is_input = content is inputs.get(spec.name)
         buffers[spec.name] = memory.allocate(
             content, spec.name, read_only=not spec.is_output, adopts=not is_input
@@ -99,11 +99,15 @@ def check_room(case: ConfiguredCase, programs: Iterable[Program]) -> None:
         raise MemoryError(f"{told} take {gib(needed)} here")
 
 
-def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float | None) -> Array:
-    """What an array holds before a case runs; arguments as for `device_memory`."""
+def initial_content(
+    spec: ArraySpec, inputs: Mapping[str, Array], unread: float | None, *, is_own: bool = False
+) -> Array:
+    """What an array holds before a case runs, its own as workspace is; others as for `device_memory`."""
     if spec.unread and unread is not None:
         return np.full(spec.elements, unread, numpy_dtype(spec.dtype))
-    return inputs[spec.name] if spec.is_read else _poison(spec)
+    return (
+        inputs[spec.name] if spec.is_read else _poison(spec, unwritten_byte(spec.dtype) if is_own else 0xFF)
+    )
 
 
 def renew(problem: Problem, content: Mapping[str, Array], buffers: Mapping[str, Buffer]) -> None:
@@ -148,31 +152,28 @@ def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
     )
 
 
-def _poison(spec: ArraySpec) -> Array:
-    """What an output holds before: as a float, NaN; as an integer, its largest or -1."""
+def _poison(spec: ArraySpec, byte: int) -> Array:
+    """What an output holds before: as a float, NaN; as an integer, its largest or -1, if that is the byte."""
     size = max(1, spec.nbytes)  # nothing cannot be mapped
-    poisoned = mmap.mmap(_poison_file(size), size, flags=mmap.MAP_PRIVATE)
+    poisoned = mmap.mmap(_poison_file(size, byte), size, flags=mmap.MAP_PRIVATE)
     return np.frombuffer(poisoned, np.uint8)[: spec.nbytes].view(numpy_dtype(spec.dtype))
 
 
-_POISON = b"\xff" * (1 << 20)
-
-
-def _poison_file(least_bytes: int) -> int:
+def _poison_file(least_bytes: int, byte: int) -> int:
     """A file in memory of at least so many bytes of poison.
 
     Each case maps it for itself, and so pays for those pages only that its kernel writes: few of a sample.
     """
-    file = _empty_file()
+    file = _empty_file(byte)
     missing = least_bytes - os.fstat(file).st_size
     while missing > 0:
-        missing -= os.pwrite(file, _POISON, os.fstat(file).st_size)
+        missing -= os.pwrite(file, bytes([byte]) * (1 << 20), os.fstat(file).st_size)
     return file
 
 
 @cache
-def _empty_file() -> int:
-    return os.memfd_create("poison")
+def _empty_file(byte: int) -> int:
+    return os.memfd_create(f"poison {byte}")
 
 
 _NOT_LINKED = NoLink("its counts are not wanted")

@@ -101,7 +101,8 @@ class TracedCase:
         for repetition in range(1, repetitions + 1):
             if repetition == REPETITIONS:
                 for name, spec in specs.items():
-                    buffers[name].refill(initial_content(spec, inputs, unread))
+                    own = spec in self._case.workspace
+                    buffers[name].refill(initial_content(spec, inputs, unread, is_own=own))
             clean = repetition in (1, REPETITIONS)
             written = [buffers[name] for name, spec in specs.items() if spec.is_output]
             empty = [buffers[name] for name, spec in specs.items() if not spec.is_read]
