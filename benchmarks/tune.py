@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 
 from tune_live import live
-from tune_strategies import Trace, search_of, strategies
+from tune_strategies import Trace, strategies
 from tune_table import SPACES, Recording, Table, count_rest, read_table, record
 
 from gpuprof.comparison.tuned import value_of
@@ -157,7 +157,7 @@ def main() -> None:
             )
         elif path.exists() and given.what == "count":
             table = read_table(path)
-            rest = search_of(table, 0).rest_to_count()
+            rest = [one for one, _ in table.candidates[2] if not one.measurement.executor_counters]
             table = count_rest(table, rest, given.count, given.workers)
             table.save(path)
             counted = sum(1 for point in table.points if point["counters"])

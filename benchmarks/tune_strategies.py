@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,22 @@ from tune_table import Table
 
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.tuning.card_search import BATCH, FIRST_BATCH, SizeSearch
-from gpuprof.tuning.space import point_of_case
-from gpuprof.tuning.tuner import COUNTED
+from gpuprof.tuning.space import USUAL_POINTS, point_of_case
+from gpuprof.tuning.tuner import COUNTED, ROUND
 
 Trace = list[float | None]
 Strategy = Callable[[Table, int, int], Trace]
 
 
-def search_of(table: Table, seed: int, *, counts: bool = True) -> SizeSearch:
-    """gpuprof's search of a table's space, everything compiled and counted as far as it is recorded."""
+#: Points that a search counts of its space, where time suffices.
+_COUNTED = COUNTED * USUAL_POINTS
+
+
+def search_of(table: Table, seed: int, *, counts: int = _COUNTED) -> SizeSearch:
+    """gpuprof's search of a table's space: all is compiled, and so many points that it asks for are counted.
+
+    A point whose counts were not recorded stands for one that cannot be counted.
+    """
     space, problem, held = table.candidates
     search = SizeSearch(space, problem, table.device, seed, timed=True)
     known = {one.candidate.point: one for one, _ in held}
@@ -39,15 +47,14 @@ def search_of(table: Table, seed: int, *, counts: bool = True) -> SizeSearch:
             uncounted = replace(known[candidate.point].measurement, bounds={}, bound_by=None, model=None)
             search.built(candidate, uncounted)
     search.begin(0)
-    if counts:
-        for asked in (search.to_count(COUNTED), search.rest_to_count()):
-            for built in asked:
-                search.counted(built.candidate.point, known[built.candidate.point].measurement)
-            search.rank()
+    for begun in range(0, counts, ROUND):
+        for built in search.to_count(min(ROUND, counts - begun)):
+            search.counted(built.candidate.point, known[built.candidate.point].measurement)
+        search.rank()
     return search
 
 
-def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
+def own(table: Table, budget: int, seed: int, *, counts: int = _COUNTED) -> Trace:
     """gpuprof's search, as `gpuprof tune` runs it."""
     search = search_of(table, seed, counts=counts)
     times = {one.candidate.point: (one.measurement, time) for one, time in table.candidates[2]}
@@ -61,11 +68,6 @@ def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
             search.tell(point, _told(measurement, time))
         batch = BATCH
     return trace
-
-
-def own_without_counts(table: Table, budget: int, seed: int) -> Trace:
-    """The same, as if nothing could be counted."""
-    return own(table, budget, seed, counts=False)
 
 
 def at_random(table: Table, budget: int, seed: int) -> Trace:
@@ -147,7 +149,8 @@ def kernel_tuner(strategy: str) -> Strategy:
 def strategies() -> Iterator[tuple[str, Strategy]]:
     """Those that can run here, by name."""
     yield "gpuprof tune", own
-    yield "gpuprof tune, nothing counted", own_without_counts
+    for counts in (_COUNTED // 2, 0):  # as two cores have time for, and as if nothing could be counted
+        yield f"gpuprof tune, {counts} counted", partial(own, counts=counts)
     yield "random", at_random
     if find_spec("optuna"):
         yield "Optuna, TPE", optuna_tpe

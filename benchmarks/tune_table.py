@@ -229,7 +229,7 @@ def count_rest(table: Table, rest: Sequence[BuiltPoint], count_s: float, workers
 
     Args:
         table: The table.
-        rest: These points, the most promising first.
+        rest: These points.
         count_s: For how long.
         workers: As of `Recording`.
     """

@@ -17,7 +17,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.comparison.tuned import basis_of, tied, value_of
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
@@ -82,17 +81,11 @@ def _of_launch(one: BuiltPoint, device: Device) -> tuple[float, ...]:
     resources, occupancy = case.resources, case.occupancy
     assert resources is not None
     assert occupancy is not None
-    threads, blocks = math.prod(launch.block), math.prod(launch.grid)
-    resident = max(1, occupancy.blocks_per_sm)
+    blocks, resident = math.prod(launch.grid), max(1, occupancy.blocks_per_sm)
     return (
         *(math.log2(extent) for extent in launch.block),
-        math.log2(threads),
-        math.log2(blocks),
         resources.registers_per_thread / 32,
-        math.log2(1 + resources.shared_bytes / 1024),
-        math.log2(1 + (resources.spill_bytes or 0)),
         math.log2(resident),
-        math.log2(resident * math.ceil(threads / WARP_LANES)),
         _unevenness(blocks, device.sm_count),
         _unevenness(blocks, device.sm_count * resident),
     )
@@ -134,7 +127,9 @@ class SizeSearch:
         self.candidates: list[Candidate] = self._in_order(found)
         self._built: dict[Point, BuiltPoint] = {}
         self._uncompiled = 0
-        self._points: list[Point] = []
+        #: Those that can run, in the order of the candidates: compilers on several cores end in any order.
+        self.points: list[Point] = []
+        self._asked: set[Point] = set()
         self._features = self._guesses = np.zeros(0)
         #: What came of each point that was begun.
         self.measured: dict[Point, Measurement] = {}
@@ -168,26 +163,23 @@ class SizeSearch:
     def begin(self, uncompiled: int) -> None:
         """All was compiled but for so many candidates, for want of time: the search can begin."""
         self._uncompiled = uncompiled
-        # In the order of the candidates: compilers on several cores end in any order.
-        self._points = [one.point for one in self.candidates if one.point in self._built]
+        self.points = [one.point for one in self.candidates if one.point in self._built]
+        self._features = features_of([self._built[point] for point in self.points], self._device)
         self.rank()
 
     def rank(self) -> None:
         """Guess what each point takes: as modelled, carried on to the points that were not counted."""
-        built = [self._built[point] for point in self._points]
-        self._features = features_of(built, self._device)
-        cases = [one.measurement for one in built]
+        cases = [self._built[point].measurement for point in self.points]
         by = basis_of(cases)
         guesses = [_guess(case, by) for case in cases]
-        self._guesses = corrected(self._features, np.zeros(len(built)), guesses)
+        self._guesses = corrected(self._features, np.zeros(len(cases)), guesses)
 
     def to_count(self, most: int) -> list[BuiltPoint]:
-        """The points to count first: the order of the candidates favours none."""
-        return [self._built[point] for point in self._points[:most]]
-
-    def rest_to_count(self) -> list[BuiltPoint]:
-        """All points that were not counted, those first that are thought to be fastest."""
-        return [one for point in self._ranked() if not (one := self._built[point]).measurement.bound_by]
+        """The points to count next, each once; first in the order of the candidates, which favours none."""
+        order = self._ranked() if self._asked else self.points
+        found = [point for point in order if point not in self._asked][:most]
+        self._asked.update(found)
+        return [self._built[point] for point in found]
 
     def counted(self, point: Point, measurement: Measurement) -> None:
         """Take a point's bounds and model; a point that could not be counted is ranked without."""
@@ -197,13 +189,13 @@ class SizeSearch:
         """What each point takes in microseconds, as far as is known."""
         by = self._by
         known = {point: value_of(case, by) for point, case in self.measured.items()}
-        times = [known.get(point) for point in self._points]
+        times = [known.get(point) for point in self.points]
         found: Vector = np.exp(corrected(self._features, self._guesses, times))
         return found
 
     def _ranked(self) -> list[Point]:
         """All points, the fastest first; of equals the first among the candidates."""
-        return [self._points[index] for index in np.argsort(self._expected(), kind="stable")]
+        return [self.points[index] for index in np.argsort(self._expected(), kind="stable")]
 
     def next_cases(self, budget: int, batch: int) -> list[Case]:
         """The cases to measure next, none where the search at this size is done; `budget` may end well."""
@@ -263,7 +255,7 @@ class SizeSearch:
         return {point: self.measured[point] for point in order if point in self.measured}
 
     def record(self) -> Tuned:
-        expected = dict(zip(self._points, self._expected().tolist(), strict=True))
+        expected = dict(zip(self.points, self._expected().tolist(), strict=True))
         by, judged = self._by, self._known()
         if by == "time":
             finalists = self.finalists() or self._nearest(0.0, 1)

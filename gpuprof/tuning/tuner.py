@@ -138,13 +138,13 @@ class WorkerPool:
         return begun
 
 
-#: Points of each size that are counted first.
-COUNTED = 24
-#: The longest that compiling goes on for one kind of device, that counting these points does, and counting as
-#: many of the others as can be: what a usual budget allows, and a larger one too.
-COMPILE_SECONDS, COUNT_SECONDS, COUNT_MORE_SECONDS = 240.0, 60.0, 60.0
-#: The share of the time that is left which each of the three may take.
-_SHARE = 1 / 3
+#: Points of each size that are counted for each one that may be timed, and those that are counted at a time.
+COUNTED, ROUND = 10, 24
+#: The longest that compiling goes on for one kind of device, and that counting does: what a usual budget
+#: allows, and a larger one too.
+COMPILE_SECONDS, COUNT_SECONDS = 240.0, 120.0
+#: The share of the time that is left which each of the two may take.
+_SHARE = 0.4
 #: What was asked for that may be otherwise when a search goes on; its kernels stand in the place of points.
 _MAY_CHANGE = ("kernel", "sizes", "block", "reference", "seconds", "rounds", "sim-blocks", "lines", "arrays")
 
@@ -285,38 +285,28 @@ class Tuner:
             self._count(pool, alike)
 
     def _count(self, pool: WorkerPool, alike: Sequence[CardSearch]) -> None:
-        """Count what tells most of all points, then as many of the others as there is time for."""
-        sizes = alike[0].sizes
-        self._count_some("Counting", pool, alike, [size.to_count(COUNTED) for size in sizes], COUNT_SECONDS)
-        rest = [size.rest_to_count() for size in sizes]
-        self._count_some("Counting more", pool, alike, rest, COUNT_MORE_SECONDS)
+        """Count points in rounds: in each those that are thought to be fastest by what the others told."""
+        sizes, most = alike[0].sizes, COUNTED * self._plan.points
+        self._watcher.stage("Counting", sum(min(most, len(size.points)) for size in sizes))
+        until = self._until(COUNT_SECONDS)
+        for begun in range(0, most, ROUND):
+            points = [size.to_count(min(ROUND, most - begun)) for size in sizes]
+            order = [(number, points[number][place]) for number, place in _round_robin([*map(len, points)])]
+            if not order or time.monotonic() >= until:
+                return
 
-    def _count_some(
-        self,
-        title: str,
-        pool: WorkerPool,
-        alike: Sequence[CardSearch],
-        points: Sequence[Sequence[BuiltPoint]],
-        seconds: float,
-    ) -> None:
-        """Count points of each size, and rank all by the modelled times that are known then."""
-        places = _round_robin([len(own) for own in points])
-        order = [(number, points[number][place]) for number, place in places]
-        if not order:
-            return
-        self._watcher.stage(title, len(order))
+            def counted(
+                index: int, measurement: Measurement, order: Sequence[tuple[int, BuiltPoint]] = order
+            ) -> None:
+                number, one = order[index]
+                for search in alike:
+                    search.sizes[number].counted(one.candidate.point, measurement)
+                self._step()
 
-        def counted(index: int, measurement: Measurement) -> None:
-            number, one = order[index]
+            pool.count([(one.candidate.case, one.measurement) for _, one in order], counted, until)
             for search in alike:
-                search.sizes[number].counted(one.candidate.point, measurement)
-            self._step()
-
-        cases = [(one.candidate.case, one.measurement) for _, one in order]
-        pool.count(cases, counted, self._until(seconds))
-        for search in alike:
-            for size in search.sizes:
-                size.rank()
+                for size in search.sizes:
+                    size.rank()
 
     def _is_recalled(self, case: Measurement) -> bool:
         """Take over what an earlier part of the same search measured; False where nothing searches it now."""

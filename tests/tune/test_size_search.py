@@ -54,10 +54,9 @@ def test_a_search_begins_with_the_least_modelled_times_and_without_a_card_they_d
         if candidate.point in built:
             search.built(candidate, built[candidate.point])
     search.begin(0)
-    for asked in (search.to_count(24), search.rest_to_count()):
-        for one in asked:
-            search.counted(one.candidate.point, counted[one.candidate.point])
-        search.rank()
+    for one in search.to_count(len(counted)):
+        search.counted(one.candidate.point, counted[one.candidate.point])
+    search.rank()
     least = sorted(counted, key=lambda point: counted[point].model.median_us)
     cases = {id(candidate.case): candidate.point for candidate in search.candidates}
     asked = [cases[id(case)] for case in search.next_cases(6, 6)]
