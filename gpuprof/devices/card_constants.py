@@ -61,7 +61,7 @@ def constants_of(device: Device) -> CardConstants:
 def _unwritten_bytes(kept: Mapping[str, Any]) -> float:
     """By how much a copy ends sooner than DRAM could have taken all of it."""
     rates = kept["measured_rates"]
-    us: float = kept["constants"][f"copy_{_COPIED_MIB}_mib_cold_us"] - rates["event_floor_us"]
+    us: float = kept["constants"][f"copy_{_COPIED_MIB}_mib_cold_us"] - rates["launch_floor_us"]
     unwritten: float = 2 * (_COPIED_MIB << 20) - us * 1e3 * rates["dram_copy_gbps"]
     return max(0.0, unwritten)
 

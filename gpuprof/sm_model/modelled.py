@@ -95,8 +95,7 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
         whole = max(1e-9, sum(where.values()))
         for key, each in where.items():
             spent[key] += each / whole * (taken - last)
-    between = rates["event_floor_us"] + (len(launches) - 1) * rates["launch_floor_us"]
-    between += cold / device.sm_clock_mhz
+    between = len(launches) * rates["launch_floor_us"] + cold / device.sm_clock_mhz
     us = between + cycles / device.sm_clock_mhz
     low, high = _INTERVALS[constants.near]
     unsure = atomics / device.sm_clock_mhz / us

@@ -75,8 +75,9 @@ def test_a_ladder_is_verified_and_timed(tmp_path):
     for case in run.cases:
         assert case.outcome == "ok", case.reason
         assert case.verification.checked_elements == 24 * 40
-        assert case.timing.cold.median_us > case.event_floor_us == pytest.approx(1.2, rel=0.2)
-        assert case.event_pair_us > 1.0  # its events are a microsecond apart with nothing between them
+        assert case.timing.cold.median_us > case.event_floor_us > 0
+        # Its events are a microsecond apart with nothing between them.
+        assert case.event_pair_us == pytest.approx(1.0, abs=0.2)
         assert case.timing.warm is not None
     # Each source of the measuring side is compiled once, while the device opens.
     events = json.loads(trace.read_text(encoding="utf-8").rstrip().rstrip(",") + "]")

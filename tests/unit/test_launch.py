@@ -285,7 +285,7 @@ def nothing():
 def test_batch_is_held_back(closed):
     timer = EventTimer("stream", nothing)
     timer.calibrate(nothing)
-    assert timer.pair_us == 3.8
+    assert timer.pair_us == 5.0
     before = len(closed)
     assert len(timer.cold(nothing, 3, settle=2)) == 3
     assert len(timer.warm(nothing, 3, group=4)) == 3

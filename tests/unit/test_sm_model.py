@@ -50,7 +50,7 @@ H200 = replace(
     load_card("h200"),
     measured_rates={
         **{"l2_gbps": 9300.0, "dram_read_gbps": 4400.0, "barriers_gips": 125.0},
-        **{"launch_floor_us": 1.6, "event_floor_us": 1.2},
+        "launch_floor_us": 1.6,
         **{"l1_latency_cycles": 45.0, "l2_latency_cycles": 292.0, "dram_latency_cycles": 665.0},
         **{"shared_latency_cycles": 23.0, "fma_latency_cycles": 4.1},
     },

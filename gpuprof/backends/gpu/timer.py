@@ -8,11 +8,11 @@ Nothing is queued there that may wait for the device: no allocation or release, 
 copy, no first launch of a function, and no more commands than the driver takes. Where something waits all the
 same, the gate opens by itself, and the case is measured without one.
 
-Events take some microseconds themselves, more on some machines than on others. What an interval with an empty
-kernel inside is longer than Nsight Compute would have it is taken off each interval: what is left agrees with
-its time of the same kernels on each of them (docs/how-it-measures.md). Two events with nothing between them
-tell less: they are 1.3 us apart on a machine with one H200 and 2.9 us on one with two, and times from there
-differ by a microsecond. So do other clocks: `%globaltimer` read by kernels around, graphs of launches.
+Events take some microseconds themselves, more on some machines than on others: as much as an interval around
+one empty kernel is longer than each of many in a row. That is taken off each interval, and what is left is
+within 0.3 us of Nsight Compute's time of the same kernels (docs/how-it-measures.md). Two events with nothing
+between them tell less: they are 1.3 us apart on a machine with one H200 and 2.9 us on one with two, and times
+from there differ by a microsecond. Other clocks agree less: `%globaltimer` read by kernels around, graphs.
 """
 
 import ctypes
@@ -39,8 +39,6 @@ _COMMANDS = 512
 _MOST_COMMANDS = 960
 #: Batches of empty kernels that are averaged: an event ticks 32 ns, their mean does much finer.
 _EMPTY_BATCHES = 4
-#: What an empty kernel takes where short kernels take what Nsight Compute says (H200).
-_EMPTY_KERNEL_US = 1.2
 #: No time is shorter than a tick.
 _TICK_US = 0.032
 #: Longest a gate stays closed. Queueing a batch takes milliseconds; longer means that a driver call waits for
@@ -148,7 +146,7 @@ class EventTimer:
         return 0.0 if self.ungated else self._pair_us
 
     def calibrate(self, empty: Launch) -> None:
-        """Measure what the clock itself takes by an empty kernel; it and the flush must have run before."""
+        """Measure what events take by an empty kernel, alone and in a row; it and the flush must have run."""
         times: list[float] = []
         for _ in range(_EMPTY_BATCHES):
             self.reset()
@@ -160,7 +158,9 @@ class EventTimer:
         if times:
             times.sort()
             quarter = len(times) // 4
-            self._pair_us = max(0.0, round(fmean(times[quarter:-quarter]) - _EMPTY_KERNEL_US, 4))
+            alone, in_a_row = fmean(times[quarter:-quarter]), fmean(self.warm(empty, 4, group=_BATCH))
+            # A share of the events is in each of those in a row.
+            self._pair_us = max(0.0, round((alone - in_a_row) * _BATCH / (_BATCH - 1), 4))
 
     def reset(self) -> None:
         """Hold launches back again, where the driver can."""
