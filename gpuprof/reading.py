@@ -1,21 +1,28 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Read results files, up to the last whole case where a run died, and those that reports hold."""
+"""Read results files of every schema version, up to the last whole case where a run died, or of a report."""
 
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpuprof import page_data
-from gpuprof.errors import PATH_ERRORS, ResultsError, nearest_file, reason
+from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
 from gpuprof.files import MOST_RESULTS_BYTES, RESULTS_NAME, read_content
+from gpuprof.kernels.shipped import shipped_operation
+from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
-from gpuprof.schema import SchemaError, decoded, from_json, loads
+from gpuprof.schema import SchemaError, decoded, from_json, loads, to_json
 from gpuprof.text import cut
 
+#: The one reference of version 1 that ran on the host; it was known by its name alone.
+_ON_HOST = "numpy"
+#: With which a run without a GPU went on after it had said why there is none.
+_RAN_INSTEAD = " The kernels ran on "
 _CASE_END = re.compile(r"^  \}", re.MULTILINE)
 
 
@@ -43,7 +50,7 @@ def read_run(path: Path) -> Run:
     except PATH_ERRORS as error:
         raise _unreadable(path, error) from error
     run = decoded(Run, content)
-    if run is not None:
+    if run is not None and run.schema_version == SCHEMA_VERSION:
         return _checked(run, str(path))
     try:
         text = content.decode()
@@ -80,18 +87,18 @@ def parse_run(document: Any, name: str) -> Run:
     """Check a parsed results document.
 
     Raises:
-        ResultsError: It is no results file of this schema version.
+        ResultsError: It is not a results file of a schema version that this gpuprof reads.
     """
     version = document.get("schema_version") if isinstance(document, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise ResultsError(f"{name} is not a gpuprof results file: it has no schema_version.")
     if version > SCHEMA_VERSION:
         raise ResultsError(
-            f"{name} has schema version {cut(str(version), 40)}; this gpuprof reads {SCHEMA_VERSION}.",
+            f"{name} has schema version {cut(str(version), 40)}; this gpuprof reads up to {SCHEMA_VERSION}.",
             fix="Update gpuprof.",
         )
     try:
-        run = from_json(Run, document)
+        run = from_json(Run, _from_version_1(document) if version == 1 else document)
     except SchemaError as error:
         raise _unlike_schema(name, error) from error
     return _checked(run, name)
@@ -143,3 +150,53 @@ def _document(text: str) -> Any:
         whole = text[: ends[-1] if ends else begin + len(CASES_BEGIN)]
         document = loads(whole + (CASES_END if ends else NO_CASES_END).decode())
         return {**document, "complete": False}
+
+
+def _from_version_1(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of version 1 in the words of version 2.
+
+    Version 1 knew one device a run, one round a case, and of a problem its operation with sizes, scalars and
+    options side by side. What an operation declares it did not hold: gpuprof still ships those it could name.
+    """
+    try:
+        cases = [_case(case) for case in document["cases"]]
+        kernels = [
+            {**record, "operation": record.get("op"), "on_host": record.get("id") == _ON_HOST}
+            for record in document["kernels"]
+        ]
+        names = dict.fromkeys(case["problem"]["operation"] for case in cases)
+        operations = {name: to_json(shipped_operation(name)) for name in names}
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError) as error:
+        raise SchemaError("", f"it is not of version 1: {type(error).__name__}: {error}") from error
+    why = document.get("backend_reason")
+    return {
+        **document,
+        "schema_version": SCHEMA_VERSION,
+        "backend_reason": why.partition(_RAN_INSTEAD)[0] if isinstance(why, str) else why,
+        "devices": [document["device"]] if "device" in document else [],
+        "operations": operations,
+        "kernels": kernels,
+        "cases": cases,
+    }
+
+
+def _case(case: Mapping[str, Any]) -> dict[str, Any]:
+    timing = {
+        key: held and {**held, "rounds_us": [held["samples_us"]]}
+        for key, held in (case.get("timing") or {}).items()
+    }
+    return {**case, "problem": _problem(case["problem"]), "timing": timing or None}
+
+
+def _problem(problem: Mapping[str, Any]) -> Any:
+    """A problem by the names that its operation declares; dimensions of one letter were written small."""
+    operation = shipped_operation(problem["op"])
+    sizes = (problem[name] if name in problem else problem[name.lower()] for name in operation.dimensions)
+    scalars = {name: problem[name] for name in operation.scalars if name in problem}
+    options = {name: problem[name] for name in operation.options if name in problem}
+    unknown = [value for name, value in options.items() if value not in operation.options[name].values]
+    unknown += [value for value in scalars.values() if type(value) not in (int, float)]
+    if unknown:
+        raise ValueError(f"{operation.name} has no {unknown[0]}")
+    made = Problem.of(operation, tuple(sizes), problem.get("dtype", "f32"), scalars, options)
+    return to_json(made.record())

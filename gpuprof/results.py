@@ -410,7 +410,7 @@ class Run:
         cases: Every case, by device, then by size, then in rung order, references last.
     """
 
-    schema_version: Annotated[int, Meta(ge=SCHEMA_VERSION, le=SCHEMA_VERSION)]
+    schema_version: Annotated[int, Meta(ge=1, le=SCHEMA_VERSION)]
     tool: Tool
     created_utc: str
     argv: tuple[str, ...]

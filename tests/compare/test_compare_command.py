@@ -17,6 +17,7 @@ from gpuprof.store import write_run
 pytestmark = pytest.mark.deep
 
 SAMPLES = TESTS.parent / "samples"
+VERSION_1 = sorted((TESTS / "unit" / "version1").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +147,13 @@ def test_a_folder_is_rounds_of_one_code(tmp_path):
     assert process.stdout.startswith("new against base: 2 regressed, 1 unmeasured, 5 same")
     (tmp_path / "none").mkdir()
     assert "holds no results file" in gpuprof("compare", "base", "none", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
+def test_files_of_version_1_are_compared(path, tmp_path):
+    process = gpuprof("compare", str(path), str(path), "--html", "c.html", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_the_samples_are_compared_with_themselves(tmp_path):

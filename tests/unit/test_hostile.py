@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each import each
 from hurried_clock import soon
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ from gpuprof.toolchain.nvrtc import _SPILLS
 pytestmark = pytest.mark.deep
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+VERSION_1 = Path(__file__).parent / "version1"
 FIXTURES = Path(__file__).parents[1] / "report" / "fixtures"
 LONG = 2_000_000
 
@@ -85,8 +87,7 @@ def small(path):
     document["cases"] = document["cases"][:2] + document["cases"][-2:]
     for case in document["cases"]:
         if case["timing"]:
-            rounds = case["timing"]["cold"]["rounds_us"]
-            case["timing"]["cold"]["rounds_us"] = [rounds[0][:3]]
+            case["timing"]["cold"]["samples_us"] = case["timing"]["cold"]["samples_us"][:3]
         case["lines"] = (case["lines"] or [])[:2] or None
     used = {case["kernel"] for case in document["cases"]}
     document["kernels"] = [
@@ -95,15 +96,19 @@ def small(path):
     return document
 
 
-DOCUMENTS = [
+#: Of version 1, as they were written.
+OLD = [
     small(path)
     for path in (
-        SAMPLES / "transpose-h200.json",
-        SAMPLES / "transpose-blocks-h200.json",
-        SAMPLES / "gemm-h200.json",
+        VERSION_1 / "transpose-h200.json",
+        VERSION_1 / "transpose-blocks-h200.json",
+        VERSION_1 / "gemm-h200.json",
         FIXTURES / "gemm-counted.json",
     )
 ]
+#: The same as they would be written today.
+NEW = [json.loads(dumps(parse_run(document, "r.json"))) for document in OLD]
+DOCUMENTS = [*NEW, *OLD]
 
 
 def places(value, path=()):
@@ -169,6 +174,34 @@ def test_damaged_document_is_refused_or_shown(document):
     render(run)
     import_counters(run)
     assert parse_run(json.loads(dumps(run)), "r.json") == run
+
+
+def changed(document, place, value):
+    """A copy with another value at a place."""
+    document = copy.deepcopy(document)
+    holder = document
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return document
+
+
+@each(
+    changes=[
+        (("cases", 0, "problem", "ny"), "64"),
+        (("cases", 0, "problem", "op"), "fft"),
+        (("cases", 0, "problem", "result"), "moved"),
+        (("cases", 0, "problem"), []),
+        (("cases", 0), None),
+        (("cases",), 3),
+        (("kernels", 0), 3),
+        (("device",), None),
+        (("cases", 0, "timing", "cold"), {"median_us": 1.0}),
+    ]
+)
+def test_nonsense_of_version_1_is_refused(changes):
+    with pytest.raises(ResultsError, match="does not match the results schema"):
+        parse_run(changed(OLD[0], *changes), "r.json")
 
 
 # Long texts.

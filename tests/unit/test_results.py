@@ -21,16 +21,20 @@ from problem_support import Gemm, Transpose, ladder
 from unit_support import DEVICE, runs
 
 from gpuprof import page_data
+from gpuprof.analysis.numbers import time_us
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
 from gpuprof.report.html import render_html
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
 from gpuprof.results import SCHEMA_VERSION, Counter, Resources, Run, TimingPair, Verification, dumps
 from gpuprof.schema import decoded
 from gpuprof.statistics import summarise
 from gpuprof.store import write_run
 
+VERSION_1 = Path(__file__).parent / "version1"
 LIGHT = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
@@ -136,7 +140,7 @@ _MISSING = object()
         (("cases", 0, "timing", "cold", "launches_per_sample"), 0, "launches_per_sample: "),
         (("cases", 0, "timing", "cold", "rounds_us", 0, 0), -1, "rounds_us[0][0]: "),
         (("cases", 0, "verification", "bound"), -1, "cases[0].verification.bound: "),
-        (("schema_version",), SCHEMA_VERSION - 1, "schema_version: "),
+        (("schema_version",), 0, "schema_version: "),
         (("devices",), [], "devices: "),
         (("kernels", 1, "moves"), {"barriers": "drops"}, "kernels[1].moves[...]: "),
     ]
@@ -165,7 +169,7 @@ def test_not_a_number_is_refused_on_writing(run, tmp_path, value):
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 10**50])
 def test_newer_schema_is_named_before_its_differences(version):
-    with pytest.raises(ResultsError, match=f"reads {SCHEMA_VERSION}") as caught:
+    with pytest.raises(ResultsError, match=f"reads up to {SCHEMA_VERSION}") as caught:
         parse_run({"schema_version": version}, "r.json")
     assert caught.value.fix == "Update gpuprof."
 
@@ -257,6 +261,43 @@ def test_failed_write_leaves_the_old_file_and_no_litter(run, tmp_path, monkeypat
         assert caught.value.what == f"Cannot write {path}: No space left on device."
         assert path.read_bytes() == before
         assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
+
+
+@each(name=["gemm-h200", "transpose-blocks-h200", "transpose-h200"])
+def test_file_of_version_1_shows_the_times_that_it_holds(name):
+    path = VERSION_1 / f"{name}.json"
+    document = json.loads(path.read_text())
+    assert document["schema_version"] == 1
+    run = read_run(path)
+    assert [(case.kernel, case.outcome) for case in run.cases] == [
+        (case["kernel"], case["outcome"]) for case in document["cases"]
+    ]
+    shown = markdown_of(run_report(run))
+    times = [case["timing"]["cold"]["median_us"] for case in document["cases"] if case["timing"]]
+    assert times
+    assert [us for us in times if time_us(us) not in shown] == []
+
+
+def problem_of_version_1(name, **changed):
+    """The first case's problem of a file of version 1 in which it is another."""
+    document = json.loads((VERSION_1 / f"{name}-h200.json").read_text())
+    document["cases"][0]["problem"] |= changed
+    return parse_run(document, "r.json").cases[0].problem
+
+
+def test_sizes_and_scalars_of_version_1_are_those_of_an_array_and_a_double():
+    for extent in (1, 2**31 - 1):
+        assert problem_of_version_1("transpose", nx=extent).sizes["nx"] == extent
+    for extent in (0, -1, 2**31, 1.0, True):
+        with pytest.raises(ResultsError, match="does not match the results schema"):
+            problem_of_version_1("transpose", nx=extent)
+    # Dimensions of one letter were written small.
+    assert dict(problem_of_version_1("gemm", m=5, n=6, k=7).sizes) == {"M": 5, "N": 6, "K": 7}
+    for value in (1.7976931348623157e308, -1.7976931348623157e308, 0, 3):
+        assert problem_of_version_1("gemm", alpha=value).scalars["alpha"] == value
+    for value in ("3", True, None):
+        with pytest.raises(ResultsError, match="does not match the results schema"):
+            problem_of_version_1("gemm", alpha=value)
 
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "transpose-blocks-h200.json"
