@@ -116,10 +116,10 @@ class Pool(Generic[S]):
             thread.join(_FAREWELL_S)
 
     def _serve(self, seat: S, ahead: bool) -> None:
-        if ahead:
-            with suppress(WorkerLost, PlaceLost, GpuprofError, KeyboardInterrupt):  # told of work for it
-                seat.open()
         try:
+            if ahead:
+                with suppress(WorkerLost, PlaceLost, GpuprofError, KeyboardInterrupt):  # told of work for it
+                    seat.open()
             while (found := self._next(seat)) is not None:
                 try:
                     found[1](seat)

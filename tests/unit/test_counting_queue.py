@@ -30,7 +30,7 @@ class Executors:
         self.may_answer = threading.Event()
         self.may_answer.set()
 
-    def __call__(self, request, patience_s):
+    def __call__(self, request):
         self.opened += 1
         return self
 
