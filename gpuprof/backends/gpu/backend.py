@@ -425,8 +425,7 @@ class GpuBackend(Backend):
     @cached_property
     def _event_floor_us(self) -> float:
         """Microseconds that the timer gives an empty kernel: no time can be told from less."""
-        timer = self._timer
-        return self._cold_us(self._empty_kernel, timer.max_batch(1), settle=2)
+        return self._cold_us(self._empty_kernel, self._timer.max_batch(1), settle=2)
 
     def _with_copy_bandwidth(self, device: Device) -> Device:
         """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""

@@ -156,7 +156,7 @@ _MOST_ALGORITHMS = 16
 
 
 class Libraries:
-    """Launchs of library calls on one device; a library is loaded when it is first needed."""
+    """Launches of library calls on one device; a library is loaded when it is first needed."""
 
     def __init__(self, context: GpuContext) -> None:
         self._context = context
@@ -293,7 +293,7 @@ class CublasLt:
     def products(
         self, types: Sequence[str], trans_a: int, trans_b: int, m: int, n: int, k: int, *operands: Any
     ) -> list[Launch]:
-        """Launchs of a column-major product, one for each algorithm that the heuristic proposes.
+        """Launches of a column-major product, one for each algorithm that the heuristic proposes.
 
         Args:
             operands: As of cuBLAS' gemm: alpha, A, its leading dimension, B, its own, beta, C, its own.

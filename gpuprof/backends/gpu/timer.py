@@ -158,7 +158,8 @@ class EventTimer:
         if times:
             times.sort()
             quarter = len(times) // 4
-            alone, in_a_row = fmean(times[quarter:-quarter]), fmean(self.warm(empty, 4, group=_BATCH))
+            alone = fmean(times[quarter:-quarter])
+            in_a_row = fmean(self.warm(empty, _EMPTY_BATCHES, group=_BATCH))
             # A share of the events is in each of those in a row.
             self._pair_us = max(0.0, round((alone - in_a_row) * _BATCH / (_BATCH - 1), 4))
 
