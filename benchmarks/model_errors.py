@@ -124,9 +124,9 @@ def _counted(kernel: Kernel, problem: Problem, params: Mapping[str, int]) -> tup
         found = _backend._execute(shape, compiled, [None] * len(shape.launches))
     else:
         found = _backend.count(shape, compiled)
-    (play,) = found.model.args  # type: ignore[attr-defined]
-    play.args[-1].begin(None)  # it keeps what names the blocks of a launch, which cannot be pickled
-    return tuple(play.args[1:])
+    launches, weights, results, watch = found.model.args  # type: ignore[attr-defined]
+    del watch._index_of  # it names the blocks of a launch by what cannot be pickled
+    return launches.case, launches.compiled, weights, results, watch
 
 
 _COLUMNS = ("card", "operation", "kernel", "size", "modelled_us", "low_us", "high_us")
