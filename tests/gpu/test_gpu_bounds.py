@@ -68,7 +68,7 @@ def test_rates_are_kept_on_disk_and_not_measured_twice(device, tmp_path, monkeyp
 
     monkeypatch.setattr(rate_meter.RateMeter, "measure", measured_again)
     again = GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01)).measured_device().measured_rates
-    own = {key: value for key, value in again.items() if key != "event_floor_us"}
+    own = {key: value for key, value in again.items() if key != "launch_floor_us"}
     assert own == {key: first[key] for key in own}
 
 

@@ -286,6 +286,7 @@ def test_batch_is_held_back(closed):
     timer = EventTimer("stream", nothing)
     timer.calibrate(nothing)
     assert timer.pair_us == 5.0
+    assert timer.floor_us == 0.032
     before = len(closed)
     assert len(timer.cold(nothing, 3, settle=2)) == 3
     assert len(timer.warm(nothing, 3, group=4)) == 3

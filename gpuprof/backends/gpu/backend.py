@@ -171,27 +171,22 @@ class GpuBackend(Backend):
 
     @cached_property
     def _timer(self) -> EventTimer:
-        timer = EventTimer(self._context.stream, self._flush.queue)
-        with timeline.span("calibrate"):
-            timer.calibrate(self._empty_kernel)
-        return timer
-
-    @cached_property
-    def _empty_kernel(self) -> Launch:
-        """Its code is loaded at its first launch, too."""
+        """The empty kernel's code is loaded at its first launch, too."""
         function, stream = self._arrays.code("f32").load("nothing"), self._context.stream
-        arguments = Arguments([])
+        timer, arguments = EventTimer(stream, self._flush.queue), Arguments([])
 
-        def launch() -> None:
+        def empty() -> None:
             function.launch((1, 1, 1), (32, 1, 1), 0, stream, arguments)
 
-        launch()
+        empty()
         self._context.synchronize()
-        return launch
+        with timeline.span("calibrate"):
+            timer.calibrate(empty)
+        return timer
 
     def _arrays_of(self, problem: Problem) -> ProblemArrays:
         """Those of a problem, behind all that times launches: no kernel runs before that is there."""
-        _ = self._event_floor_us
+        _ = self._timer
         return self._arrays.of(problem)
 
     def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
@@ -316,7 +311,7 @@ class GpuBackend(Backend):
                 around = None
             (unseen_us,) = self._timer.cold(launch, 1, settle=0, launches=launches, around=around)
             deliver()
-            noise_us = 2 * (self._event_floor_us + self._timer.pair_us)
+            noise_us = 2 * (self._timer.floor_us + self._timer.pair_us)
             if timing.cold is None or unseen_us <= _SLOWER * max(seen_us) + noise_us:
                 return ""
             return (
@@ -349,7 +344,7 @@ class GpuBackend(Backend):
             remarks=(*proof.remarks, *faster, *self._gaps(), *untried),
             verification=verification,
             timing=timing,
-            event_floor_us=self._event_floor_us,
+            event_floor_us=self._timer.floor_us,
             event_pair_us=self._timer.pair_us or None,
             clocks=Clocks(before, after) if before and after else None,
             clocks_reason=self._clocks.reason,
@@ -402,7 +397,7 @@ class GpuBackend(Backend):
     ) -> tuple[str, ...]:
         """What to say of a kernel that is faster where it finds its own memory as it left it."""
         kept_us = percentile(sorted(keeping_us), 0.5)
-        noise_us = 2 * (self._event_floor_us + self._timer.pair_us)
+        noise_us = 2 * (self._timer.floor_us + self._timer.pair_us)
         if not checks.remembers or kept_us >= _MUCH_FASTER * cold_us - noise_us:
             return ()
         return (
@@ -421,11 +416,6 @@ class GpuBackend(Backend):
     def _undisturbed(self) -> bool:
         state = self._clocks.read()
         return state is None or not DISTURBING.intersection(state.throttle_reasons)
-
-    @cached_property
-    def _event_floor_us(self) -> float:
-        """Microseconds that the timer gives an empty kernel: no time can be told from less."""
-        return self._cold_us(self._empty_kernel, self._timer.max_batch(1), settle=2)
 
     def _with_copy_bandwidth(self, device: Device) -> Device:
         """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""
@@ -462,7 +452,7 @@ class GpuBackend(Backend):
         except CaseFailure as error:
             return replace(device, measured_rates_reason=f"not measured: {error.what}")
         self._ahead.forget(compiled_rates, self._arch)
-        rates["event_floor_us"] = self._event_floor_us
+        rates["launch_floor_us"] = self._timer.floor_us
         return replace(device, measured_rates=rates, measured_rates_reason=None)
 
 

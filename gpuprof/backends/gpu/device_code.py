@@ -22,7 +22,7 @@ _FUNCTION = re.compile(r'^extern "C" __global__ void (\w+)\(', re.MULTILINE)
 _RATES = (
     *("fma_f32", "fma_f64", "alu", "xu", "barriers", "shared_loads", "l1_loads", "l2_loads"),
     *("dram_reads", "dram_writes", "dram_copies", "atomics_apart", "atomics_together"),
-    *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2", "nothing"),
+    *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2"),
 )
 #: The architecture whose tensor cores are measured, by its own instructions.
 WGMMA = "sm_90"

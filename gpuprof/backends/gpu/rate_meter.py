@@ -34,10 +34,6 @@ _WORDS = 1 << 20
 #: Steps of a chain of dependent loads, and distance of its places where each is to miss.
 _STEPS = 8192
 _RINGS = {"l1": (1 << 13, 128), "l2": (1 << 20, 256), "dram": (1 << 26, 8192)}
-#: Empty kernels between two events.
-_EMPTY = 64
-
-
 #: Products of a warpgroup: in a round; floating-point operations of each k; bytes of all k. A block has two
 #: warpgroups.
 _PRODUCTS, _PRODUCT_FLOPS_OF_K, _PRODUCT_BYTES, _WARPGROUPS = 8, 2 * 64 * 256, 32, 2
@@ -100,7 +96,7 @@ class RateMeter(Meter):
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
-        """Every rate of `MEASURED_RATES` but the event floor, by its key."""
+        """Every rate of `MEASURED_RATES` but the launch overhead, by its key."""
         with self._buffer(1 << 22) as sink:
             found = {
                 **self._arithmetic(sink),
@@ -110,7 +106,6 @@ class RateMeter(Meter):
                 **self._dram(sink),
                 **self._latencies(sink),
             }
-            found["launch_floor_us"] = self._empty_kernels()
         self._module.unload()
         return {key: found[key] for key in MEASURED_RATES if key in found}
 
@@ -198,11 +193,6 @@ class RateMeter(Meter):
                     timed = self._cold_us if part == "dram" else self._warm_us
                     found[f"{part}_latency_cycles"] = read(launch, timed)
         return found
-
-    def _empty_kernels(self) -> float:
-        launch = self._launch("nothing", [], 1, _WARP_LANES)
-        samples = self._timer.warm(launch, _SAMPLES, group=_EMPTY)
-        return percentile(sorted(samples), 0.5)
 
 
 def address_of(buffer: DeviceBuffer) -> ctypes.c_void_p:

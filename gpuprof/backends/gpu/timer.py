@@ -125,13 +125,14 @@ class EventTimer:
 
     Attributes:
         ungated: Why launches of this case are not held back; empty where they are.
+        floor_us: What it gives an empty kernel, since `calibrate`: no time can be told from less.
     """
 
     def __init__(self, stream: Any, flush: Launch) -> None:
         api = driver()
         self._stream = stream
         self._flush = flush
-        self._pair_us = 0.0
+        self._pair_us = self.floor_us = 0.0
         self.gate = LaunchGate(stream)
         self.ungated = ""
         flags = api.CUevent_flags.CU_EVENT_DEFAULT
@@ -155,13 +156,14 @@ class EventTimer:
         # Nothing of that can wait for the device where a stream can be held back at all.
         self.gate.available = bool(times)
         self.reset()
-        if times:
-            times.sort()
-            quarter = len(times) // 4
-            alone = fmean(times[quarter:-quarter])
+        times = sorted(times or batch)
+        quarter = len(times) // 4
+        alone = fmean(times[quarter:-quarter])
+        if self.gate.available:
             in_a_row = fmean(self.warm(empty, _EMPTY_BATCHES, group=_BATCH))
             # A share of the events is in each of those in a row.
             self._pair_us = max(0.0, round((alone - in_a_row) * _BATCH / (_BATCH - 1), 4))
+        self.floor_us = max(round(alone - self._pair_us, 4), _TICK_US)
 
     def reset(self) -> None:
         """Hold launches back again, where the driver can."""
