@@ -49,7 +49,7 @@ class WordLoads(Observer):
     """Counts the lanes that load one word each."""
 
     def read(self, buffer, one):
-        one.count("word_lanes", np.full(len(one.who), one.size * one.parts == 4))
+        one.count("word_lanes", np.full(len(one.who), one.size == 4))
 
 
 def test_a_counter_of_ones_own_is_a_row_and_an_observer_that_watches_every_case(monkeypatch):

@@ -110,11 +110,11 @@ class MemoryRequest:
 class MemoryOperation:
     """What threads of a batch do to memory in one instruction: who, where, how, and when.
 
-    `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
-    warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
-    vector count as so many operations. It happens at a `moment` that who judges it gives it. An
-    `address_only` one moves no values: of a bulk copy it may tell the first of so many `pieces` alone, and of
-    a box the bytes of its `rows`, and where each begins after the first.
+    `index` counts in units of `size` bytes, a whole vector's: for the lanes in `mask`, of a shape that
+    broadcasts to (blocks, warps, 32); or for the threads in `by`, one each, in the order in which they take
+    effect. A vector's `parts` count as so many operations. It happens at a `moment` that who judges it gives
+    it. An `address_only` one moves no values: of a bulk copy it may tell the first of so many `pieces` alone,
+    and of a box the bytes of its `rows`, and where each begins after the first.
     """
 
     order: ThreadOrder
@@ -158,9 +158,10 @@ class MemoryOperation:
         return self._of_lanes(values)
 
     def count(self, event: str, chosen: Bools) -> None:
-        """Count the threads that are true in `chosen`; `Site` says how a counter of an event is called.
+        """Count threads that are true in `chosen`: an event "words" of a global load as `global_load_words`.
 
-        Of instructions that the hardware's counters do not see, nothing is counted.
+        Blocks that run stand for others: count only what a block does by itself. Of instructions that the
+        hardware's counters do not see, nothing is counted.
         """
         if self.tally is not None and self.site is not None:
             blocks = self.who[chosen] // self.order.block_threads - self.order.first
