@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The measuring side's device code, executed here: comparison, checksum and references as NumPy's."""
 
+import struct
 from functools import cache
 
 import numpy as np
@@ -47,6 +48,7 @@ def run(
     buffers = {name: memory.allocate(array, name) for name, array in plain.items()}
     given = [np.int64(value) if isinstance(value, int) else value for value in arguments]
     passed = [buffers[value] if isinstance(value, str) else value for value in given]
+    passed = [value(buffers) if callable(value) else value for value in passed]
     execute(program(source, entry, dtype), grid, block, passed, memory)
     return {name: buffer.array() for name, buffer in buffers.items()}
 
@@ -67,14 +69,25 @@ def hidden(reference: np.ndarray) -> np.ndarray:
     return reference.view(np.uint64) ^ mixed(np.arange(len(reference)), KEY)
 
 
-def compared(entry: str, dtype: str, got, expected, *more) -> tuple[float, float, int, int]:
+def held(bound: ErrorBound, *, exact: bool = False):
+    """What elements are held against, as an argument: `expected`, and `magnitude` if there is one."""
+
+    def packed(buffers: dict) -> bytes:
+        places = [buffers[name].address if name in buffers else 0 for name in ("expected", "magnitude")]
+        bounds = (bound.relative, bound.absolute, bound.largest, bound.rounding)
+        return struct.pack("QQddddQi4x", *places, *bounds, KEY, exact)
+
+    return packed
+
+
+def compared(dtype: str, got, expected, bound: ErrorBound, magnitude=None) -> tuple[float, float, int, int]:
     """Largest absolute and relative error, number of wrong elements, and the first; of hidden references."""
     result = np.array([0, 0, 0, 2**64 - 1], np.uint64)
     arrays = {"got": got, "expected": hidden(expected), "result": result}
-    if more and isinstance(more[0], np.ndarray):
-        arrays["magnitude"], more = hidden(more[0]), ("magnitude", *more[1:])
-    arguments = [len(got), "got", "expected", *more, KEY, "result"]
-    raw = run(None, entry, dtype, arrays, arguments)["result"]
+    if magnitude is not None:
+        arrays["magnitude"] = hidden(magnitude)
+    arguments = [len(got), "got", held(bound, exact=expected.dtype == np.int64), "result"]
+    raw = run(None, "compare", dtype, arrays, arguments)["result"]
     largest, relative = raw[:2].view(np.float64)
     return float(largest), float(relative), int(raw[2]), int(raw[3])
 
@@ -98,11 +111,7 @@ def test_comparison_on_the_device_is_that_on_the_host(dtype, whole, rounding):
                 changed[place] = value
             sizes = magnitude if whole else np.ones(1)
             said = compare(changed, expected, sizes, bound)
-            pointer = magnitude if whole else 0
-            found = compared(
-                *("compare", dtype, changed, expected, pointer),
-                *(bound.relative, bound.absolute, bound.largest, bound.rounding),
-            )
+            found = compared(dtype, changed, expected, bound, magnitude if whole else None)
             first = int(said.wrong.argmax()) if said.wrong.any() else 2**64 - 1
             assert found[2:] == (int(said.wrong.sum()), first)
             np.testing.assert_allclose(found[:2], (said.max_abs_error, said.max_rel_error), rtol=1e-14)
@@ -116,11 +125,11 @@ def test_integers_on_the_device_are_told_apart_as_on_the_host():
         got = expected.astype(np.int32)
         got[places] -= 3
         said = compare(got, expected, np.ones(1), exact)
-        largest, _, wrong, first = compared("compare_integers", "i32", got, expected)
+        largest, _, wrong, first = compared("i32", got, expected, exact)
         assert (largest, wrong) == (said.max_abs_error, len(places))
         assert first == (min(places) if places else 2**64 - 1)
     near = np.array([2**62, 2**62 + 1])
-    assert compared("compare_integers", "i64", near, near[::-1].copy()) == (1.0, 1.0, 2, 0)
+    assert compared("i64", near, near[::-1].copy(), exact) == (1.0, 1.0, 2, 0)
 
 
 @pytest.mark.parametrize("size", [4, 1000, 1003])
@@ -174,11 +183,8 @@ def wrong_after(dtype: str, got, expected, picks: int, secret: int) -> int:
         },
         "wrong": np.zeros(1, np.uint64),
     }
-    bound = (0.01, 1e-6, largest(dtype) if dtype in RUN_TYPES else 0.0, 0.0)
-    arguments = [
-        *(len(got), "got", "expected", "magnitude", *bound, KEY),
-        *(np.int32(dtype not in RUN_TYPES), picks, secret, "wrong"),
-    ]
+    bound = ErrorBound(0.01, 1e-6, largest(dtype) if dtype in RUN_TYPES else 0.0)
+    arguments = [len(got), "got", held(bound, exact=dtype not in RUN_TYPES), picks, secret, "wrong"]
     return int(run(None, "compare_picked", dtype, arrays, arguments)["wrong"][0])
 
 

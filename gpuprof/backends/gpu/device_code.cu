@@ -53,66 +53,60 @@ static __device__ bool is_right(double got, double expected, double allowed, dou
     return isinf(got) && (got > 0) == (expected > 0) && fabs(expected) + allowed >= largest;
 }
 
-// Largest absolute and relative error, and how many elements are not right. magnitude may be null: then every
-// element's magnitude is 1. References are hidden by the key. Any grid; *result starts as {0, 0, 0, ~0}.
-extern "C" __global__ void compare(long long elements, const real *got, const unsigned long long *hidden,
-                                   const unsigned long long *magnitude, double relative, double absolute,
-                                   double largest, double rounding, unsigned long long key, Comparison *result)
+// What an output's elements are held against: references, and magnitudes unless every one is 1, which the key hides;
+// `exact` are integers of which none may be off, whose references are integers too.
+struct Expected {
+    const unsigned long long *hidden;
+    const unsigned long long *magnitude;
+    double relative, absolute, largest, rounding;
+    unsigned long long key;
+    int exact;
+};
+
+// Whether an element is right, and its absolute and relative error.
+static __device__ bool judged(const real *got, long long place, Expected by, double &error, double &share)
+{
+    if (by.exact) {
+        const long long expected = (long long)shown(by.hidden[place], place, by.key);
+        // One double may stand for both of two integers that differ.
+        error = share = fmax(fabs((double)got[place] - (double)expected), 1.0);
+        if ((long long)got[place] == expected)
+            error = share = 0;
+        return error == 0;
+    }
+    const double value = value_of(got[place]);
+    const double expected = reference_at(by.hidden, place, by.key);
+    const double scale = by.magnitude ? fmin(reference_at(by.magnitude, place, by.key), LARGEST_DOUBLE) : 1.0;
+    const double free = by.absolute + by.rounding * fmin(fabs(expected), LARGEST_DOUBLE);
+    const bool right = is_right(value, expected, by.relative * scale + free, by.largest);
+    const double difference = fabs(value - expected);
+    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
+    error = right && !isfinite(difference) ? 0.0 : isnan(difference) ? infinity : difference;
+    share = error <= free ? 0.0 : (error - free) / scale;
+    return right;
+}
+
+// Largest absolute and relative error, and how many elements are not right. Any grid; *result starts as {0, 0, 0, ~0}.
+extern "C" __global__ void compare(long long elements, const real *got, Expected by, Comparison *result)
 {
     double max_abs = 0;
     double max_rel = 0;
     unsigned long long wrong = 0;
     unsigned long long first = ~0ull;
-    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
     const long long stride = (long long)gridDim.x * blockDim.x;
 #pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
-        const double value = value_of(got[i]);
-        const double expected = reference_at(hidden, i, key);
-        const double scale = magnitude ? fmin(reference_at(magnitude, i, key), LARGEST_DOUBLE) : 1.0;
-        const double free = absolute + rounding * fmin(fabs(expected), LARGEST_DOUBLE);
-        const bool right = is_right(value, expected, relative * scale + free, largest);
-        if (!right) {
+        double error, share;
+        if (!judged(got, i, by, error, share)) {
             ++wrong;
             first = first < (unsigned long long)i ? first : (unsigned long long)i;
         }
-        const double difference = fabs(value - expected);
-        const double error = right && !isfinite(difference) ? 0.0 : isnan(difference) ? infinity : difference;
-        const double rel = error <= free ? 0.0 : (error - free) / scale;
         max_abs = error > max_abs ? error : max_abs;
-        max_rel = rel > max_rel ? rel : max_rel;
+        max_rel = share > max_rel ? share : max_rel;
     }
     atomicMax(&result->max_abs_bits, (unsigned long long)__double_as_longlong(max_abs));
     atomicMax(&result->max_rel_bits, (unsigned long long)__double_as_longlong(max_rel));
     if (wrong) {
-        atomicAdd(&result->wrong, wrong);
-        atomicMin(&result->first_wrong, first);
-    }
-}
-
-// How many integers differ from 64-bit references, which the key hides, as bits. Any grid; *result starts as
-// {0, 0, 0, ~0}.
-extern "C" __global__ void compare_integers(long long elements, const real *got, const unsigned long long *hidden,
-                                            unsigned long long key, Comparison *result)
-{
-    double max_abs = 0;
-    unsigned long long wrong = 0;
-    unsigned long long first = ~0ull;
-    const long long stride = (long long)gridDim.x * blockDim.x;
-#pragma unroll 1
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
-        const long long expected = (long long)shown(hidden[i], i, key);
-        if ((long long)got[i] == expected)
-            continue;
-        // One double may stand for both of two integers that differ.
-        const double error = fmax(fabs((double)got[i] - (double)expected), 1.0);
-        max_abs = error > max_abs ? error : max_abs;
-        ++wrong;
-        first = first < (unsigned long long)i ? first : (unsigned long long)i;
-    }
-    if (wrong) {
-        atomicMax(&result->max_abs_bits, (unsigned long long)__double_as_longlong(max_abs));
-        atomicMax(&result->max_rel_bits, (unsigned long long)__double_as_longlong(max_abs));
         atomicAdd(&result->wrong, wrong);
         atomicMin(&result->first_wrong, first);
     }
@@ -160,30 +154,17 @@ extern "C" __global__ void spoil(long long elements, real *data, long long picks
     }
 }
 
-// After it: adds how many of the picked elements are not right; arguments as for `compare`, and `exact` for integers of
-// which none may be off. Any grid.
-extern "C" __global__ void compare_picked(long long elements, const real *got, const unsigned long long *hidden,
-                                          const unsigned long long *magnitude, double relative, double absolute,
-                                          double largest, double rounding, unsigned long long key, int exact,
-                                          long long picks, unsigned long long secret, unsigned long long *wrong)
+// After it: adds how many of the picked elements are not right. Any grid.
+extern "C" __global__ void compare_picked(long long elements, const real *got, Expected by, long long picks,
+                                          unsigned long long secret, unsigned long long *wrong)
 {
     const long long count = elements < picks ? elements : picks;
     const long long stride = (long long)gridDim.x * blockDim.x;
+    double error, share;
 #pragma unroll 1
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const long long place = picked(i, elements, picks, secret);
-        bool right;
-        if (exact) {
-            right = (long long)got[place] == (long long)shown(hidden[place], place, key);
-        } else {
-            const double expected = reference_at(hidden, place, key);
-            const double scale = magnitude ? fmin(reference_at(magnitude, place, key), LARGEST_DOUBLE) : 1.0;
-            const double free = absolute + rounding * fmin(fabs(expected), LARGEST_DOUBLE);
-            right = is_right(value_of(got[place]), expected, relative * scale + free, largest);
-        }
-        if (!right)
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
+        if (!judged(got, picked(i, elements, picks, secret), by, error, share))
             atomicAdd(wrong, 1ull);
-    }
 }
 
 // Exchanges the content of two buffers. Any grid.

@@ -32,6 +32,16 @@ _MANY_FLOPS = 1_000_000_000
 _MOST_DESCRIBED = 1 << 25
 
 
+class _Reference(ctypes.Structure):
+    """`Expected` of device_code.cu: what an output's elements are held against."""
+
+    _fields_ = (
+        *((name, _POINTER) for name in ("hidden", "magnitude")),
+        *((name, _DOUBLE) for name in ("relative", "absolute", "largest", "rounding")),
+        *(("key", _WORD), ("exact", ctypes.c_int)),
+    )
+
+
 class ExpectedOutputs:
     """References and magnitudes of a problem's outputs."""
 
@@ -99,17 +109,15 @@ class ExpectedOutputs:
         chosen = (picks, secret)
         if spec.name in self._unordered:
             return Arguments([*head, *chosen]), None
-        exact = ctypes.c_int(_is_compared_as_integers(self._problem, spec))
-        compared = (*self._reference(spec), _WORD(self._key), exact)
-        return Arguments([*head, *chosen]), Arguments([*head, *compared, *chosen, _POINTER(wrong.address)])
+        compared = (self._reference(spec), *chosen, _POINTER(wrong.address))
+        return Arguments([*head, *chosen]), Arguments([*head, *compared])
 
-    def _reference(self, spec: ArraySpec) -> tuple[Any, ...]:
-        """What functions that compare an output take: its reference, magnitudes and bound."""
+    def _reference(self, spec: ArraySpec) -> _Reference:
         bound, magnitude = self._problem.bound(spec.name), self._magnitude[spec.name]
-        return (
-            _POINTER(self._expected[spec.name].address),
-            _POINTER(magnitude.address if magnitude else 0),
-            *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
+        return _Reference(
+            *(self._expected[spec.name].address, magnitude.address if magnitude else 0),
+            *(bound.relative, bound.absolute, bound.largest, bound.rounding),
+            *(self._key, _is_compared_as_integers(self._problem, spec)),
         )
 
     def compare(self, spec: ArraySpec) -> Verification:
@@ -117,12 +125,10 @@ class ExpectedOutputs:
         if spec.name in self._unordered:
             return verify_unordered(self._problem, spec, self._buffers, self._unordered[spec.name])
         bound = self._problem.bound(spec.name)
-        exact = _is_compared_as_integers(self._problem, spec)
         self._result.upload(np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64))
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
-        reference = self._reference(spec)[: 1 if exact else None]
-        arguments = [*head, *reference, _WORD(self._key), _POINTER(self._result.address)]
-        self._code_for(spec.dtype, None).launch("compare_integers" if exact else "compare", arguments)
+        arguments = [*head, self._reference(spec), _POINTER(self._result.address)]
+        self._code_for(spec.dtype, None).launch("compare", arguments)
         raw = self._result.download(np.uint64, count=4)
         max_abs, max_rel = (float(value) for value in raw[:2].view(np.float64))
         wrong = int(raw[2])

@@ -60,7 +60,6 @@ _UNSEEN = ("flush_l2", "scribble_shared", "demote")
 #: Functions of the measuring side that stride over their arrays with any grid: few blocks are faster here.
 _STRIDING = (
     "compare",
-    "compare_integers",
     "checksum",
     "compare_picked",
     "spoil",
