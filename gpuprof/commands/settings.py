@@ -14,6 +14,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,6 @@ _NEVER = {
 
 #: Folders, which stand beside the file that names them wherever the command runs, or below.
 _FOLDERS = ("include", "output")
-#: Names of options that name a file, of whichever command.
-_NAME_A_FILE = ("csv", "html", "json", "junit", "markdown", "ncu-path")
-
 
 #: A project's file, and what it says for one command.
 Settings = tuple[Path, Mapping[str, Any]]
@@ -125,7 +123,7 @@ def find_settings(command: ConfiguredCommand, commands: Mapping[str, ConfiguredC
         if isinstance(value, Mapping):
             _check_command(path, key, value, commands)
         elif not any(key in _options(one) for one in commands.values()):
-            raise _unknown(path, _TABLE, key, {known for one in commands.values() for known in _options(one)})
+            raise _unknown(path, _TABLE, key, *commands.values())
     own = _options(command)
     values = {
         **{key: value for key, value in table.items() if not isinstance(value, Mapping)},
@@ -193,18 +191,16 @@ def _check_command(
     known = _options(commands[name])
     for key in table:
         if key not in known:
-            raise _unknown(path, f"{_TABLE}.{name}", key, known)
+            raise _unknown(path, f"{_TABLE}.{name}", key, commands[name])
 
 
-def _unknown(path: Path, table: str, key: str, known: Any) -> InputError:
-    if key in _NEVER or key in _NAME_A_FILE:
+def _unknown(path: Path, table: str, key: str, *commands: Any) -> InputError:
+    if key in _NEVER or any(f"--{key}" in each.opts for one in commands for each in one.params):
         why = _NEVER.get(key, f"--{key} names a file")
         what = f"{_shown(path)}: [{table}] holds {key}. It is for the command line only: {why}."
         return InputError(what, fix="Take it out.")
-    return InputError(
-        f"{_shown(path)}: [{table}] has an unknown key {key!r}.",
-        fix=did_you_mean(key, known, "A key is an option's long name, for example device."),
-    )
+    fix = did_you_mean(key, chain(*map(_options, commands)), "A key is an option's long name, e.g. device.")
+    return InputError(f"{_shown(path)}: [{table}] has an unknown key {key!r}.", fix=fix)
 
 
 def _options(command: Any) -> dict[str, Any]:

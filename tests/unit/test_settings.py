@@ -124,6 +124,7 @@ def test_the_nearest_table_holds(tmp_path):
         ("[tool.gpuprof.transpose]\nalpha = 1", "[tool.gpuprof.transpose] has an unknown key 'alpha'."),
         ("[tool.gpuprof.transpos]\nseed = 1", "no command that takes settings.\n  Did you mean transpose?"),
         ("[tool.gpuprof]\nforce = true", "It is for the command line only: --force replaces files."),
+        ("[tool.gpuprof]\ncsv = 'x'", "It is for the command line only: --csv names a file."),
         ("[tool.gpuprof]\nlines = 3", "lines of [tool.gpuprof] is 3.\n  Write lines = true or false."),
         ("[tool.gpuprof]\nsizes = true", "sizes of [tool.gpuprof] is neither text nor a number."),
         ("[tool]\ngpuprof = 3", "tool.gpuprof is not a table.\n  Write [tool.gpuprof]."),
