@@ -39,21 +39,14 @@ _RINGS = {"l1": (1 << 13, 128), "l2": (1 << 20, 256), "dram": (1 << 26, 8192)}
 _PRODUCTS, _PRODUCT_FLOPS_OF_K, _PRODUCT_BYTES, _WARPGROUPS = 8, 2 * 64 * 256, 32, 2
 
 
-class RateMeter:
-    """Measures the rates of a device; those of its tensor cores by the kernels of `tensor_cubin`."""
+class Meter:
+    """Times small kernels of one module on an open device."""
 
     def __init__(
-        self,
-        context: GpuContext,
-        device: Device,
-        timer: EventTimer,
-        cubin: bytes,
-        tensor_cubin: bytes | None = None,
+        self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes, name: str
     ) -> None:
         self._context, self._device, self._timer = context, device, timer
-        self._module = LoadedModule(cubin, "small kernels")
-        self._tensor_cubin = tensor_cubin
-        self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
+        self._module = LoadedModule(cubin, name)
 
     @contextmanager
     def _buffer(self, nbytes: int) -> Iterator[DeviceBuffer]:
@@ -85,6 +78,22 @@ class RateMeter:
 
     def _cold_us(self, launch: Launch) -> float:
         return percentile(sorted(self._timer.cold(launch, _SAMPLES, settle=1)), 0.5)
+
+
+class RateMeter(Meter):
+    """Measures the rates of a device; those of its tensor cores by the kernels of `tensor_cubin`."""
+
+    def __init__(
+        self,
+        context: GpuContext,
+        device: Device,
+        timer: EventTimer,
+        cubin: bytes,
+        tensor_cubin: bytes | None = None,
+    ) -> None:
+        super().__init__(context, device, timer, cubin, "rates.cu")
+        self._tensor_cubin = tensor_cubin
+        self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
         """Every rate of `MEASURED_RATES` but the launch overhead, by its key."""
