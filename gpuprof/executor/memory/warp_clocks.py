@@ -6,12 +6,12 @@ One order for all kinds of memory: accesses to shared memory are judged by it be
 (`observers.races`), those to global memory through a whole launch (`thread_order`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.block_kinds import rows_of
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import (
@@ -25,6 +25,8 @@ from gpuprof.executor.memory.moments import Phase
 
 #: Moments of each warp, in the last dimension; 0 where it did nothing.
 Times = NDArray[Any]
+#: From the title of an array of a state, and the array, to another one in its place.
+Change = Callable[[str, NDArray[Any]], NDArray[Any]]
 
 
 class WarpClocks:
@@ -58,12 +60,12 @@ class WarpClocks:
         result.lanes = self.lanes
         return result
 
-    def take(self, rows: NDArray[np.intp]) -> None:
-        """Go on with the clocks of some of the blocks."""
-        self.known = rows_of(self.known, rows)
-        self.lanes = None if self.lanes is None else rows_of(self.lanes, rows)
-        for table in (self.released, self.fences):
-            table.update({phase: rows_of(times, rows) for phase, times in table.items()})
+    def change(self, change: Change) -> None:
+        """Replace all arrays, of which each has a row for each block, or one for all."""
+        self.known = change("clock", self.known)
+        self.lanes = None if self.lanes is None else change("lanes", self.lanes)
+        for title, table in (("released", self.released), ("fences", self.fences)):
+            table.update({phase: change(f"{title} {phase}", times) for phase, times in table.items()})
 
     def hear(self, access: Access, signal: Signal, now: int) -> None:
         """Threads do what orders them, at a moment after all that was done before."""
@@ -166,33 +168,10 @@ class WarpClocks:
             if over:
                 self.handed[phase] = np.where(waiting, 0, sets)
 
-    def parts(self) -> dict[str, Times]:
-        """Return all of it, by title."""
-        parts = {"clock": self.known} | ({} if self.lanes is None else {"lanes": self.lanes})
-        for title, table in (("released", self.released), ("fences", self.fences)):
-            parts |= {f"{title} {phase}": times for phase, times in sorted(table.items())}
-        return parts
-
-    def renumber(self, happened: list[Times]) -> None:
-        """Number the moments anew, given those of each warp that matter."""
-        self.known = ranked(self.known, happened)
-        if self.lanes is not None:
-            by_warp = ranked(self.lanes.transpose(0, 2, 3, 1), happened)
-            self.lanes = np.ascontiguousarray(by_warp.transpose(0, 3, 1, 2))
+    def forget(self) -> None:
+        """Forget of what was told at each phase that which everybody knows."""
         known = self.known.min(axis=1)
-        self.released = _news(self.released, known, happened)
-        self.fences = _news(self.fences, known[:, None], happened)
-
-
-def ranked(times: Times, happened: list[Times], *, alike: bool = True) -> Times:
-    """Return for each warp's moments how many of those that matter they come to; blocks alike are one."""
-    ranks = [np.searchsorted(column, times[..., i], side="right") for i, column in enumerate(happened)]
-    stacked = np.stack(ranks, axis=-1)
-    return uniform_blocks(stacked) if alike else stacked
-
-
-def _news(told: dict[Phase, Times], known: Times, happened: list[Times]) -> dict[Phase, Times]:
-    """Return of what was told at each phase that which not everybody knows."""
-    news = {phase: ranked(times, happened) for phase, times in told.items()}
-    news = {phase: np.where(times <= known, np.int64(0), times) for phase, times in news.items()}
-    return {phase: uniform_blocks(times) for phase, times in news.items() if times.any()}
+        for table, limit in ((self.released, known), (self.fences, known[:, None])):
+            news = {phase: np.where(times <= limit, np.int64(0), times) for phase, times in table.items()}
+            table.clear()
+            table.update({phase: uniform_blocks(times) for phase, times in news.items() if times.any()})

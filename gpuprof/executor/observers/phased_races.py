@@ -20,12 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.block_kinds import rows_of
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
-from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
-from gpuprof.executor.memory.warp_clocks import Times, WarpClocks, ranked
+from gpuprof.executor.memory.warp_clocks import Change, Times, WarpClocks
 from gpuprof.executor.observers.races import Interval
 from gpuprof.executor.observers.touches import (
     MOMENT_SHIFT,
@@ -90,27 +88,21 @@ class PhasedInterval(Interval):
         #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
         self._observers: dict[int, tuple[Bools, Times, int]] = {}
 
-    def _parts(self) -> dict[str, NDArray[Any]]:
-        parts = super()._parts()
-        for serial, (lanes, since, line) in sorted(self._observers.items()):
-            parts |= {f"lanes {serial} {line}": lanes, f"since {serial}": since}
-        if self.layout.several:
-            parts |= {f"met {title}": times for title, times in self._met.parts().items()}
-            parts["ended"] = self._ended
-        for serial, (owners, _, since, line) in sorted(self._remote.items()):
-            parts |= {f"owners {serial} {line}": owners, f"started {serial}": since}
-        return parts
-
-    def _take(self, rows: NDArray[np.intp]) -> None:
-        super()._take(rows)
-        self._met.take(rows)
-        self._ended = rows_of(self._ended, rows)
+    def _change(self, change: Change) -> None:
+        super()._change(change)
+        self._met.change(lambda title, times: change(f"met {title}", times))
+        self._ended = change("ended", self._ended)
         self._observers = {
-            serial: (rows_of(lanes, rows), rows_of(since, rows), line)
+            serial: (change(f"lanes {serial} {line}", lanes), change(f"since {serial}", since), line)
             for serial, (lanes, since, line) in self._observers.items()
         }
         self._remote = {
-            serial: (rows_of(owners, rows), rows_of(lanes, rows), rows_of(since, rows), line)
+            serial: (
+                change(f"owners {serial} {line}", owners),
+                change(f"sent {serial}", lanes),
+                change(f"started {serial}", since),
+                line,
+            )
             for serial, (owners, lanes, since, line) in self._remote.items()
         }
 
@@ -123,24 +115,11 @@ class PhasedInterval(Interval):
             if not self.landed[here].any() and serial not in self._remote:
                 del self._observers[serial]
         super()._forget_settled()
+        self._met.forget()
 
     def _seen(self) -> list[Times]:
         started = [since for _, _, since, _ in self._remote.values()]
         return [*started, *(since for _, since, _ in self._observers.values())]
-
-    def _renumber(self, happened: list[Times]) -> None:
-        super()._renumber(happened)
-        self._observers = {
-            serial: (uniform_blocks(lanes), ranked(since, happened), line)
-            for serial, (lanes, since, line) in self._observers.items()
-        }
-        if self.layout.several:
-            self._met.renumber(happened)
-            self._ended = uniform_blocks(self._ended)
-        self._remote = {
-            serial: (uniform_blocks(owners), uniform_blocks(lanes), ranked(since, happened), line)
-            for serial, (owners, lanes, since, line) in self._remote.items()
-        }
 
     def settle(self) -> None:
         """As of `Interval`: fences hold for everybody."""

@@ -11,17 +11,19 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, SharedByte
-from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of
+from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
-from gpuprof.executor.memory.warp_clocks import Times, WarpClocks, ranked
+from gpuprof.executor.memory.warp_clocks import Change, Times, WarpClocks
 from gpuprof.executor.observers.touches import (
     EXCHANGED,
     MOMENT_SHIFT,
@@ -94,7 +96,7 @@ class Interval:
         self._tell_apart(kinds[self.kinds])
         arrays, digest = self._arrays(), blake2b()
         others = {**self._parts(), "kinds": self.kinds, "sets": self._sets.rows}
-        for title, array in (arrays | others).items():
+        for title, array in sorted((arrays | others).items(), key=itemgetter(0)):
             digest.update(f"{title} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.digest(), sum(array.nbytes for array in arrays.values())
@@ -104,7 +106,13 @@ class Interval:
 
     def _parts(self) -> dict[str, NDArray[Any]]:
         """Return the rest of the state, by title: of shape (kinds or 1, …)."""
-        return self._clocks.parts()
+        parts: dict[str, NDArray[Any]] = {}
+        self._change(lambda title, array: parts.setdefault(title, array))
+        return parts
+
+    def _change(self, change: Change) -> None:
+        """Replace all arrays but those of granules."""
+        self._clocks.change(change)
 
     def _forget_settled(self) -> None:
         """Forget what everybody knows, and number the moments anew: only their order matters."""
@@ -124,23 +132,23 @@ class Interval:
             found.append((table, stamps, which.reshape(table.shape)))
         every = np.concatenate([stamps for _, stamps, _ in found])
         moments = every >> MOMENT_SHIFT
-        happened = [
-            column[column > 0] for column in map(np.unique, np.concatenate([moments, *self._seen()]).T)
-        ]
+        happened = np.unique(np.concatenate([moments, *self._seen()]))
+        happened = happened[happened > 0]
+
+        def ranked(times: NDArray[Any]) -> NDArray[Any]:
+            return np.searchsorted(happened, times, side="right") if times.dtype != np.bool_ else times
+
         self._sets = StampSets(every.shape[1])
-        numbers = self._sets.add(every + (ranked(moments, happened, alike=False) - moments << MOMENT_SHIFT))
+        numbers = self._sets.add(every + (ranked(moments) - moments << MOMENT_SHIFT))
         for table, stamps, which in found:
             table[...], numbers = numbers[: len(stamps)][which], numbers[len(stamps) :]
-        self._now = max(map(len, happened))
-        self._renumber(happened)
+        self._now = len(happened)
+        self._change(lambda title, array: uniform_blocks(ranked(array)))
+        self._clocks.forget()
 
     def _seen(self) -> list[Times]:
         """Return other moments that matter, one for each warp."""
         return []
-
-    def _renumber(self, happened: list[Times]) -> None:
-        """Number the moments anew, given those of each warp that matter."""
-        self._clocks.renumber(happened)
 
     def copied(self) -> Self:
         """Return an interval of its own in the same state."""
@@ -176,7 +184,7 @@ class Interval:
     def _take(self, rows: NDArray[np.intp]) -> None:
         """Go on with some of the rows."""
         vars(self).update({name: array[rows] for name, array in self._arrays().items()})
-        self._clocks.take(rows)
+        self._change(lambda title, array: rows_of(array, rows))
 
     def apply(self, entry: Entry) -> None:
         """Listener one entry and remember it."""
