@@ -16,9 +16,11 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 
 _WARP_THREADS = 32
-_REGISTER_BYTES = 4
-#: CUDA Programming Guide, "Compute Capabilities": the same for every architecture.
-_MAX_REGISTERS_PER_THREAD = 255
+#: What to do where not even one block fits.
+_FIXES = {
+    "registers": "Use a smaller block, or limit registers with __launch_bounds__.",
+    "shared memory": "Use a smaller tile.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def occupancy_limits(
     Shared memory is static and dynamic together, without what CUDA reserves.
 
     Returns:
-        0 blocks where not even one fits an SM; what a device allows a single block besides is not looked at.
+        0 blocks where not even one fits an SM: no card allows a single block less than its SM has.
     """
     units = granularity(device.capability)
     warps = _divide_up(threads_per_block, _WARP_THREADS)
@@ -108,11 +110,7 @@ def theoretical_occupancy(
     Raises:
         CaseFailure: Not even one block fits.
     """
-    units = granularity(device.capability)
     warps = _divide_up(threads_per_block, _WARP_THREADS)
-    _check_threads(device, threads_per_block)
-    _check_registers(device, units, warps, registers_per_thread)
-    _check_shared_memory(device, units, shared_bytes_per_block)
     limits = occupancy_limits(
         device,
         threads_per_block=threads_per_block,
@@ -120,57 +118,18 @@ def theoretical_occupancy(
         shared_bytes_per_block=shared_bytes_per_block,
     )
     blocks = min(limit.blocks for limit in limits if limit.blocks is not None)
+    if not blocks:
+        lacking = next(limit for limit in limits if limit.blocks == 0)
+        raise CaseFailure(
+            f"No block fits on an SM of {device.name}, for {lacking.name}: {lacking.reckoned}.",
+            over_limit=True,
+            fix=_FIXES.get(lacking.name, ""),
+        )
     return TheoreticalOccupancy(
         theoretical_pct=100.0 * blocks * warps / (device.max_threads_per_sm // _WARP_THREADS),
         limiter=" and ".join(limit.name for limit in limits if limit.blocks == blocks),
         blocks_per_sm=blocks,
     )
-
-
-def _check_threads(device: Device, threads: int) -> None:
-    if threads > device.max_threads_per_block:
-        raise CaseFailure(
-            f"A block of {threads} threads does not fit: {device.name} allows"
-            f" {device.max_threads_per_block} threads per block.",
-            over_limit=True,
-            fix="Use a smaller block.",
-        )
-
-
-def _check_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> None:
-    """A single block is checked as if its warps filled all sub-partitions equally."""
-    needed = _round_up(per_thread * _WARP_THREADS, units.registers_per_warp)
-    needed *= _round_up(warps, units.sub_partitions)
-    if per_thread > _MAX_REGISTERS_PER_THREAD:
-        raise CaseFailure(
-            f"{per_thread} registers per thread do not fit: a thread has at most"
-            f" {_MAX_REGISTERS_PER_THREAD}.",
-            over_limit=True,
-        )
-    if needed > device.registers_per_block:
-        raise CaseFailure(
-            f"A block of {warps} warps with {per_thread} registers per thread does not fit: it needs"
-            f" {_registers(needed)}; {device.name} allows a block {_registers(device.registers_per_block)}.",
-            over_limit=True,
-            fix="Use a smaller block, or limit registers with __launch_bounds__.",
-        )
-
-
-def _check_shared_memory(device: Device, units: Granularity, per_block: int) -> None:
-    reserved = device.reserved_shared_bytes_per_block
-    allocated = _round_up(per_block + reserved, units.shared_bytes_per_block)
-    if allocated > device.shared_bytes_per_block_optin + reserved:
-        raise CaseFailure(
-            f"{per_block} bytes of shared memory per block ({per_block / 1024:.1f} KiB) do not fit:"
-            f" {device.name} allows {device.shared_bytes_per_block_optin} bytes"
-            f" ({device.shared_bytes_per_block_optin / 1024:.1f} KiB).",
-            over_limit=True,
-            fix="Use a smaller tile.",
-        )
-
-
-def _registers(count: int) -> str:
-    return f"{count} registers ({count * _REGISTER_BYTES} bytes)"
 
 
 def _divide_up(value: int, unit: int) -> int:

@@ -167,7 +167,9 @@ def refusal(*args, **options):
 
 
 def test_blocks_that_the_card_cannot_hold_are_refused():
-    assert "registers per thread does not fit" in refusal(MANY_REGISTERS, n=1024, block=1024)
+    assert "No block fits on an SM of NVIDIA H200, for registers" in refusal(
+        MANY_REGISTERS, n=1024, block=1024
+    )
     assert judged(COPY, n=1024, block=1024).outcome == "ok"
     assert "cannot be launched" in refusal(COPY, n=1, block=(1, 1, 128))
 

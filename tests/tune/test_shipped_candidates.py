@@ -104,5 +104,5 @@ def test_declared_candidates_are_right(name, kernel):
             assert measured.outcome == "ok", (one.point, measured.reason)
             return
         # A search does not begin such a point.
-        assert "of shared memory per block" in (measured.reason or ""), (one.point, measured.reason)
+        assert "for shared memory: " in (measured.reason or ""), (one.point, measured.reason)
     raise AssertionError("no candidate fits on an SM")

@@ -103,6 +103,8 @@ def test_an_architecture_has_a_representative_with_its_limits(arch):
     )
     assert device.registers_per_sm == device.registers_per_block == 65536
     assert device.reserved_shared_bytes_per_block == (0 if arch == "sm_75" else 1024)
+    reserved = device.reserved_shared_bytes_per_block
+    assert device.shared_bytes_per_sm == device.shared_bytes_per_block_optin + reserved
 
 
 def test_cards_have_several_spellings():
@@ -219,15 +221,13 @@ def test_known_launches(known):
 
 @each(
     needed=[
-        ("sm_90", 1024, 32, 1048576, ["1048576 bytes", "1024.0 KiB", "232448 bytes", "227.0 KiB"]),
-        ("sm_90", 1024, 32, 232449, ["232449 bytes", "232448 bytes"]),
-        ("sm_86", 256, 32, 101377, ["101377 bytes", "101376 bytes"]),
-        ("sm_75", 256, 32, 65537, ["65537 bytes", "65536 bytes"]),
-        ("sm_90", 1024, 65, 0, ["73728 registers (294912 bytes)", "65536 registers (262144 bytes)"]),
-        ("sm_90", 32, 256, 0, ["256 registers per thread", "255"]),
-        ("sm_90", 1025, 32, 0, ["1025 threads", "1024 threads"]),
-        # 25 warps of 80 registers need 64000, yet are counted as 28 warps: 71680.
-        ("sm_90", 800, 80, 0, ["71680 registers"]),
+        ("sm_90", 1024, 32, 1048576, ["shared memory: 1,048,576 + 1,024 reserved bytes", "233,472 an SM"]),
+        ("sm_90", 1024, 32, 232449, ["232,449 + 1,024 reserved bytes"]),
+        ("sm_86", 256, 32, 101377, ["101,377 + 1,024 reserved bytes", "102,400 an SM"]),
+        ("sm_75", 256, 32, 65537, ["65,537 bytes", "65,536 an SM"]),
+        ("sm_90", 1024, 65, 0, ["registers: 65 a thread", "28 warps / 32 a block"]),
+        # 25 warps of 80 registers need 64000 of 65536, yet each part of an SM holds 6 of them.
+        ("sm_90", 800, 80, 0, ["24 warps / 25 a block"]),
     ]
 )
 def test_a_block_that_never_fits_says_what_it_needs(needed):
