@@ -154,8 +154,7 @@ _add(
     _argument(
         list[Path] | None,
         "BASE NEW",
-        "Results files, or folders whose files are rounds of one code; after --against, the kernels: a"
-        " folder, or .cu files.",
+        "Results files, or folders of runs; after --against, the kernels: a folder, or .cu files.",
         None,
     ),
 )

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare runs and cards from Python: verdicts, changes, gates and outliers as plain values."""
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
-from gpuprof.comparison.matching import pooled
 from gpuprof.comparison.outliers import Outlier
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
     from gpuprof.comparison.matching import Difference
     from gpuprof.report.document import Document
 
-#: A run, its results file, or several that are rounds of one code.
-Runs = MeasuredRun | str | Path | Sequence[MeasuredRun | str | Path]
+#: A run, or its results file.
+Either = MeasuredRun | str | Path
 
 
 class ComparedCase:
@@ -158,39 +156,28 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
 
 
-def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
+def compare(base: Either, new: Either, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
     One round a side tells 5 % above 100 us; the more rounds, `profile(rounds=16)`, the smaller a change. Runs
     without times are compared by their modelled times, else by exact bounds.
 
     Args:
-        base: What to compare with: a run, a results file, or several of one code, whose samples are rounds.
+        base: What to compare with: a run, or a results file.
         new: What to compare, likewise.
         force: Whether to compare what misleads, such as runs on different devices.
 
     Raises:
-        InputError: The two must not be compared, or several files are not of one code.
+        InputError: The two must not be compared.
         ResultsError: A file is not a results file.
     """
-    old, now = (_run(runs) for runs in (base, new))
-    names = _name(base, "base"), _name(new, "new")
-    record = compare_runs(old.record, now.record, base_name=names[0], new_name=names[1], force=force)
+    old, now = (
+        one if isinstance(one, MeasuredRun) else MeasuredRun(read_run(Path(one))) for one in (base, new)
+    )
+    named = {"base_name": base, "new_name": new}
+    names = {key: str(one) for key, one in named.items() if not isinstance(one, MeasuredRun)}
+    record = compare_runs(old.record, now.record, **names, force=force)
     return Comparison(record, old, now)
-
-
-def _run(runs: Runs) -> MeasuredRun:
-    if isinstance(runs, MeasuredRun):
-        return runs
-    if isinstance(runs, str | os.PathLike):
-        return MeasuredRun(read_run(Path(runs)))
-    if not runs:
-        raise InputError("There is no run to compare.", fix="Name a run, or its results file.")
-    return MeasuredRun(pooled([_run(run).record for run in runs], "this list"))
-
-
-def _name(runs: Runs, otherwise: str) -> str:
-    return str(runs) if isinstance(runs, str | os.PathLike) else otherwise
 
 
 class Fleet(ShownAsTables):
@@ -229,7 +216,7 @@ class Fleet(ShownAsTables):
         return f"<Fleet: {self.record.headline}>"
 
 
-def fleet(runs: Iterable[MeasuredRun | str | Path]) -> Fleet:
+def fleet(runs: Iterable[Either]) -> Fleet:
     """Find the cards that differ from the fleet median.
 
     Args:

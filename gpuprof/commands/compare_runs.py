@@ -14,7 +14,7 @@ from gpuprof.commands.gating import read_gates, status_of_comparisons
 from gpuprof.commands.output import Outputs
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.options import GateOptions, Given, only_measuring
-from gpuprof.results import Run, Tool
+from gpuprof.results import Tool
 
 if TYPE_CHECKING:
     from gpuprof.comparison.compared import ComparedRuns
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def compare_files(given: Given, paths: Sequence[Path]) -> ExitCode:
     """Compare results files with a base."""
     from gpuprof.comparison.compared import compare_runs
+    from gpuprof.reading import read_run
 
     outputs = Outputs.wanted(given.output)
     gates = read_gates(given.gate.fail_on, with_base=True)
@@ -40,29 +41,12 @@ def compare_files(given: Given, paths: Sequence[Path]) -> ExitCode:
         )
     base, *new = paths
     outputs.check(paths)
-    base_run = read_named(base)
+    base_run = read_run(base)
     comparisons = [
-        compare_runs(base_run, read_named(path), base_name=str(base), new_name=str(path), force=outputs.force)
+        compare_runs(base_run, read_run(path), base_name=str(base), new_name=str(path), force=outputs.force)
         for path in new
     ]
     return show(comparisons, gates, outputs, given.gate, quiet=given.output.quiet)
-
-
-def read_named(path: Path) -> Run:
-    """One run: of a results file, or of a folder whose results files are rounds of one code."""
-    from gpuprof.reading import read_run
-
-    if not path.is_dir():
-        return read_run(path)
-    from gpuprof.comparison.matching import pooled
-
-    files = sorted(path.glob("*.json"))
-    if not files:
-        raise InputError(
-            f"{path} holds no results file, none that ends in .json.",
-            fix="Name a results.json, or its folder.",
-        )
-    return pooled([read_run(file) for file in files], str(path))
 
 
 def show(

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which case of one run belongs to which of another, and what else differs between them and misleads."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run
-from gpuprof.statistics import with_round
 from gpuprof.text import format_extent
 
 #: Deviation of the SM clock from which times of one kernel are not comparable, and from which it is named.
@@ -211,35 +209,3 @@ def _moved(base: Measurement, new: Measurement) -> tuple[str, ...]:
         if old != now:
             moved.append(f"{name} {'–' if old is None else old} → {'–' if now is None else now}")
     return tuple(moved)
-
-
-def pooled(runs: Sequence[Run], name: str) -> Run:
-    """One run with the rounds of several; a case that one of them lacks, or that failed in one, shows it.
-
-    The first of them gives everything but times.
-
-    Raises:
-        InputError: They are of different code, or of devices or clocks that must not be compared.
-    """
-    first, *others = runs
-    cases = list(first.cases)
-    places = {id(case): index for index, case in enumerate(first.cases)}
-    for other in others:
-        misleading = [difference for difference in differences(first, other) if difference.misleads]
-        if misleading:
-            raise InputError(
-                f"The results files in {name} are not rounds of one run: {misleading[0].text}.",
-                fix="Keep files of one device and one way to measure in a folder.",
-            )
-        for pair in match(first, other):
-            if pair.base is None or pair.new is None or pair.moved:
-                continue
-            if pair.base.source_hash != pair.new.source_hash:
-                raise InputError(
-                    f"The results files in {name} are not rounds of one run: the source of {pair.new.kernel}"
-                    " differs.",
-                    fix="Keep files of one version of the kernels in a folder.",
-                )
-            index = places[id(pair.base)]
-            cases[index] = with_round(cases[index], pair.new, first.devices[cases[index].device])
-    return replace(first, cases=tuple(cases), complete=all(run.complete for run in runs))

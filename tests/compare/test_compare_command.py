@@ -80,7 +80,7 @@ def test_exit_status(files, arguments, status):
         (["base.json", "again.json", "--sizes", "128"], "Add --against REVISION to measure."),
         (["base.json", "again.json", "--fail-on", "tiem > 3%"], "  tiem > 3%\n  ^ Did you mean time?"),
         (["base.json", "again.json", "--json", "slower.json"], "slower.json exists already."),
-        (["base.json", "."], "are not rounds of one run"),
+        (["base.json", "."], ". holds no results.json."),
         (["base.json", "empty.json"], "base.json and empty.json have no case in common"),
     ],
 )
