@@ -19,7 +19,6 @@ from gpuprof.analysis.numbers import plural
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, GpuprofError
 from gpuprof.machine import available_memory_bytes, gib, usable_cores
-from gpuprof.ncu.tool import DCGM_FIX, PERMISSION_FIX
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.results import Condition, ConditionState
 from gpuprof.text import one_line
@@ -33,10 +32,6 @@ _MARKS = {"ok": "ok      ", "absent": "without ", "disturbs": "disturbs", "broke
 _INDENT = " " * 10
 #: Columns of the longest line of words, and of the shortest that is still worth a line.
 _WIDEST, _NARROWEST = 110, 30
-#: Linux capability bits that let a process read the counters.
-_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
-_DCGM = {"nv-hostengine", "dcgm-exporter"}
-_PARAMETERS = Path("/proc/driver/nvidia/params")
 #: A kernel whose sectors are known beforehand.
 _TRIAL = """/*gpuprof
 operation = "trial_copy"
@@ -128,10 +123,7 @@ def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Conditio
         yield Condition(
             "Hardware counters", "absent", "no GPU to count on", "Use --device sim for exact counts."
         )
-        return
-    yield _permission()
-    yield _other_profilers()
-    if ncu.state == "ok":
+    elif ncu.state == "ok":
         yield _guard("Hardware counters", lambda: _trial(device_ordinal), "broken")
 
 
@@ -222,29 +214,6 @@ def _ncu() -> str:
     return f"{ncu.version} ({ncu.path})"
 
 
-def _permission() -> Condition:
-    """Whether this user may read the counters, from the driver's own setting and this process' rights."""
-    name = "Permission to count"
-    parameters = _text(_PARAMETERS)
-    if "RmProfilingAdminOnly: 0" in parameters:
-        return Condition(name, "ok", "every user may read the counters")
-    status = _text(Path("/proc/self/status")).splitlines()
-    capabilities = next((int(line.split()[1], 16) for line in status if line.startswith("CapEff:")), 0)
-    if capabilities >> _CAP_SYS_ADMIN & 1 or capabilities >> _CAP_PERFMON & 1:
-        return Condition(name, "ok", "this process may read the counters (CAP_SYS_ADMIN or CAP_PERFMON)")
-    if "RmProfilingAdminOnly: 1" in parameters:
-        return Condition(name, "broken", "only administrators may read the counters", PERMISSION_FIX)
-    return Condition(name, "absent", "the driver does not say who may read the counters", PERMISSION_FIX)
-
-
-def _other_profilers() -> Condition:
-    running = {_text(path).strip() for path in Path("/proc").glob("[0-9]*/comm")} & _DCGM
-    if running:
-        text = f"{' and '.join(sorted(running))} runs here and may hold the counters"
-        return Condition("Other profilers", "absent", text, DCGM_FIX)
-    return Condition("Other profilers", "ok", "no DCGM in sight")
-
-
 def _trial(device_ordinal: int) -> str:
     """Profile one tiny launch, and hold its count against what it must be."""
     from gpuprof.kernels.header import read_kernels
@@ -272,13 +241,6 @@ def _trial(device_ordinal: int) -> str:
     if sectors.value != _TRIAL_ELEMENTS * 4 // 32:
         raise NcuError(f"A trial launch was not counted: {sectors.reason or sectors.value}.")
     return "a trial launch was counted exactly"
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def host_checks() -> Iterator[Condition]:

@@ -74,21 +74,6 @@ def test_lines_fit_the_terminal(monkeypatch, columns, most):
     assert lines[-1].strip() == path  # it stays whole
 
 
-def test_permission_is_read_from_the_driver_and_the_capabilities(monkeypatch):
-    texts = {}
-    monkeypatch.setattr(doctor, "_text", lambda path: texts.get(path.name, ""))
-    assert doctor._permission().state == "absent"
-    texts["params"] = "RmProfilingAdminOnly: 1\n"
-    check = doctor._permission()
-    assert check.state == "broken"
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in check.fix
-    texts["status"] = "CapEff:\t0000000000200000\n"
-    assert doctor._permission().state == "ok"
-    texts["status"] = "CapEff:\t0000000000000000\n"
-    texts["params"] = "RmProfilingAdminOnly: 0\n"
-    assert doctor._permission().state == "ok"
-
-
 class Nvml:
     """Answers as NVML does; what is not in `answers` is not offered."""
 
