@@ -172,7 +172,7 @@ def test_a_device_that_is_not_there_is_told(tmp_path):
 def test_a_device_that_dies_takes_a_case(tmp_path):
     """Each worker that opens it meets the same end: no row is missing, and each says what happened."""
     _, run = emulated(
-        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:1000"
+        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:880"
     )
     (case,) = run.cases
     assert case.outcome == "failed"
