@@ -90,6 +90,10 @@ class ArrayArgument:
     name: str
     offset_bytes: int = 0
 
+    def packed(self, address: Callable[[str], int]) -> bytes:
+        """What the kernel is given, by where each array starts."""
+        return (address(self.name) + self.offset_bytes).to_bytes(_HANDLE_BYTES, "little")
+
 
 @dataclass(frozen=True, slots=True)
 class ValueArgument:
@@ -97,6 +101,10 @@ class ValueArgument:
 
     name: str
     content: bytes
+
+    def packed(self, address: Callable[[str], int]) -> bytes:
+        """The same."""
+        return self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +114,11 @@ class StructArgument:
     nbytes: int
     members: tuple[tuple[int, ArrayArgument | ValueArgument], ...]
 
-    def content(self, address: Callable[[str], int]) -> bytes:
-        """Its bytes, by where each array starts."""
+    def packed(self, address: Callable[[str], int]) -> bytes:
+        """The same."""
         made = bytearray(self.nbytes)
         for start, member in self.members:
-            if isinstance(member, ArrayArgument):
-                content = (address(member.name) + member.offset_bytes).to_bytes(8, "little")
-            else:
-                content = member.content
+            content = member.packed(address)
             made[start : start + len(content)] = content
         return bytes(made)
 

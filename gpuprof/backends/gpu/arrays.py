@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof import timeline
-from gpuprof.backends.arguments import Argument, ArrayArgument, StructArgument, ValueArgument
+from gpuprof.backends.arguments import Argument
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import (
     POISON,
@@ -38,7 +38,6 @@ from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
 from gpuprof.results import Verification
 
-_POINTER = ctypes.c_void_p
 _HANDLE = ctypes.c_uint64
 #: Problems that keep their arrays while another one's kernels are measured (a ladder has kernels for matrices
 #: by rows and by columns, and a library takes either), where that one takes no more of the free memory.
@@ -157,17 +156,13 @@ class ProblemArrays:
         packed: list[Any] = []
         for argument in bound:
             match argument:
-                case ArrayArgument(name, offset):
-                    packed.append(_POINTER(self.address(name) + offset))
-                case StructArgument() as struct:
-                    content = struct.content(self.address)
-                    packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
-                case ValueArgument(content=content):
-                    packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
                 case TensorMap(array=array):
                     packed.append(encode_tensor_map(argument, self.address(array)))
                 case Texture(argument=name):
                     packed.append(_HANDLE(self._textures.handle(name)))
+                case _:
+                    content = argument.packed(self.address)
+                    packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
         return Arguments(packed)
 
     def prepare(self, unread: float | None = None) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
-from gpuprof.backends.arguments import ArrayArgument, StructArgument, ValueArgument, bind_arguments
+from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.backends.sim.instructions import DecodedKernels, FindLink, NoLink
@@ -123,18 +123,12 @@ def arguments_of(
     arguments: list[Argument] = []
     for argument in bound:
         match argument:
-            case ArrayArgument(name, 0):
-                arguments.append(buffers[name])
-            case ArrayArgument(name, offset):
-                arguments.append((buffers[name].address + offset).to_bytes(8, "little"))
-            case ValueArgument(content=number):
-                arguments.append(number)
-            case StructArgument() as struct:
-                arguments.append(struct.content(lambda array: buffers[array].address))
             case TensorMap() as made:
                 arguments.append(encode_tensor_map(descriptor_of(made, buffers[made.array].address)))
             case Texture(array=array, texels=texels, sampling=sampling):
                 arguments.append(bind_texels(memory, buffers[array], texels, sampling))
+            case _:
+                arguments.append(argument.packed(lambda array: buffers[array].address))
     return arguments
 
 
