@@ -83,16 +83,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; tables that follow each other with the same columns but the first are aligned.
-
-    In a tinted one a cell's colour shows its share, not a bar.
-    """
+    """A table; tables that follow each other with the same columns but the first are aligned."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     caption: str = ""
     headed: bool = True
-    tinted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
