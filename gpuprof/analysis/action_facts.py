@@ -10,7 +10,6 @@ from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.limiter import Limiter
 from gpuprof.analysis.limits import Floor, Limits, limits_of
 from gpuprof.analysis.speed import speed_of
-from gpuprof.analysis.why import is_of_fmas
 from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, Run
@@ -79,7 +78,7 @@ class CaseFacts:
         steps = counts.useful_warp_steps(self.case)
         if not problem.flops:
             return steps, "element moved"
-        return (steps, "FMA") if is_of_fmas(self.case, steps) else (2 * steps, "operation")
+        return (steps, "FMA") if _is_of_fmas(self.case, steps) else (2 * steps, "operation")
 
     def allowing(self, do: str, why: str, us: float, part: Floor) -> Iterator[Action]:
         """The action where it leaves `us` of a part: a bound that some other part may exceed."""
@@ -113,3 +112,10 @@ class CaseFacts:
             least, left = self.now_us * self.limiter.share_pct / 100, self.limiter.name
         ratio = self.now_us / least
         return Action(do, why, least, left, ratio) if ratio >= WORTHWHILE else Action(do, why)
+
+
+def _is_of_fmas(case: Measurement, steps: float) -> bool:
+    """Whether fused multiply-adds are at least half of a case's work; where nobody counted, they may be."""
+    counted = [counts.value(case, f"{kind}fma_thread_instructions") for kind in "fd"]
+    known = [fmas for fmas in counted if fmas is not None]
+    return not known or 2 * max(known) >= WARP_LANES * steps

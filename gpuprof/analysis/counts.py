@@ -135,3 +135,13 @@ def sampled(case: Measurement) -> tuple[int, int] | None:
         if ran is not None and whole is not None and ran < whole:
             return ran, whole
     return None
+
+
+def stalls(case: Measurement) -> tuple[tuple[str, float], ...]:
+    """Where the cycles of resident warps went, in percent by the counter, the largest share first."""
+    names = [name for name in case.counters if name.startswith("stall_") and name in COUNTERS]
+    spent = {name: share for name in names if (share := value(case, name))}
+    whole = sum(spent.values())
+    return tuple(
+        sorted(((name, 100 * share / whole) for name, share in spent.items()), key=lambda one: -one[1])
+    )

@@ -12,7 +12,6 @@ from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.action_facts import WIDEST, Action, CaseFacts
 from gpuprof.analysis.limiter import launch_overhead
 from gpuprof.analysis.status import blocks_of, waves
-from gpuprof.analysis.why import stalls, wasted_sectors
 from gpuprof.bounds.parts import DRAM, L2, LAUNCH, PARTS, WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import latencies
@@ -23,6 +22,11 @@ from gpuprof.results import Measurement
 #: A grid whose last wave is emptier than this leaves SMs idle at its end.
 _FULL_WAVES = 0.9
 _STALLED_PCT = 20.0
+_LOW_EFFICIENCY_PCT = 50.0
+#: Unused bytes of one kind of access, as a share of the bytes of all sectors.
+_MUCH_WASTE = 0.1
+#: How near a number of sectors must come to a whole one to count as one.
+_WHOLE = 0.005
 _MANY_ATOMICS = 0.3
 _MOSTLY_LAUNCH_PCT = 40.0
 #: Barriers that each warp waits at.
@@ -95,6 +99,37 @@ def coalesce(facts: CaseFacts) -> Iterator[Action]:
         )
 
 
+def wasted_sectors(case: Measurement) -> Iterator[str]:
+    """Sectors that warps request and hardly use, the larger number of them first."""
+    found = []
+    every = counts.total(case, *counts.GLOBAL_SECTORS) or 0.0
+    for kind in ("load", "store"):
+        efficiency = counts.value(case, f"global_{kind}_efficiency_pct")
+        if efficiency is None or efficiency >= _LOW_EFFICIENCY_PCT:
+            continue
+        requests = counts.value(case, f"global_{kind}_requests")
+        sectors = counts.value(case, f"global_{kind}_sectors")
+        if not requests or not sectors:
+            found.append((0.0, f"{kind} efficiency only {numbers.percent(efficiency)}"))
+            continue
+        unused = sectors * (1 - efficiency / 100)
+        if unused < _MUCH_WASTE * every:
+            continue
+        touched = sectors / requests
+        needed = touched * efficiency / 100
+        # A fraction of a sector cannot be fetched: then the mean over different instructions has no ideal.
+        whole = round(needed) >= 1 and abs(needed - round(needed)) <= _WHOLE * needed
+        enough = (
+            f"{round(needed)} would suffice"
+            if whole
+            else f"{numbers.percent(efficiency)} of their bytes {'used' if kind == 'load' else 'written'}"
+        )
+        text = f"each warp {kind} touches {numbers.brief(touched)} sectors, {enough}"
+        found.append((unused, text))
+    for _, text in sorted(found, key=lambda item: -item[0]):
+        yield text
+
+
 def _combine_atomics(facts: CaseFacts) -> Iterator[Action]:
     rate = facts.device.measured_rates.get("atomics_together_gops")
     done = facts.count("global_atomic_requests") * WARP_LANES
@@ -143,7 +178,7 @@ _AGAINST_STALL = {
 
 def against_stalls(facts: CaseFacts) -> Iterator[Action]:
     """What Nsight Compute saw warps wait for."""
-    for name, share in stalls(facts.case):
+    for name, share in counts.stalls(facts.case):
         if share < _STALLED_PCT:
             return
         if known := _AGAINST_STALL.get(name.removeprefix("stall_")):

@@ -11,8 +11,7 @@ ladder and those that they come from, docs/data/model-errors.csv has nine of ten
 import math
 from collections.abc import Mapping
 
-from gpuprof.analysis import numbers
-from gpuprof.analysis.why import stalls
+from gpuprof.analysis import counts, numbers
 from gpuprof.results import Measurement, Model
 
 #: What a modelled time goes into, by the name of the reason: in short, and what it is.
@@ -80,7 +79,7 @@ def reasons_text(reasons: Mapping[str, float], most: int = 3) -> str:
 
 def stalled(case: Measurement) -> Mapping[str, float]:
     """What Nsight Compute saw of a modelled time's reasons, as shares of all cycles of resident warps."""
-    spent = dict(stalls(case))
+    spent = dict(counts.stalls(case))
     return {
         reason: sum(spent.get(f"stall_{name}", 0.0) for name in names) / 100
         for reason, names in (_STALLS if spent else {}).items()

@@ -22,9 +22,9 @@ from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.counts import SHARED_WAVEFRONTS, per_step, sector_ratio, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder, direction
+from gpuprof.analysis.latency import wasted_sectors
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
-from gpuprof.analysis.why import wasted_sectors
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.results import Counter, Measurement, Run
