@@ -12,6 +12,7 @@ Shared and local memory and the registers start undefined, and global memory is 
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from gpuprof.executor.definedness import memory_rules, tensor_rules, value_rules
 from gpuprof.executor.definedness.operands import RegisterOperand, consuming, require, sources_of, targets_of
 from gpuprof.executor.definedness.state import UndefinedBits
 from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps import matrix_steps, memory_steps, wmma_steps
 from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver
 
@@ -37,17 +39,19 @@ _RULES: dict[str, Rule] = {
     "redux": value_rules.across_the_warp,
     "ld": memory_rules.load,
     "ldu": memory_rules.load,
-    "st": memory_rules.store,
+    "st": partial(memory_rules.store, decode=memory_steps.store),
     "atom": memory_rules.atomic,
     "red": memory_rules.atomic,
     "save_frame": memory_rules.save_frame,
     "restore_frame": memory_rules.restore_frame,
     "mma": tensor_rules.multiply,
-    "wmma": tensor_rules.fragment,
+    "wmma.load": memory_rules.load,
+    "wmma.store": partial(memory_rules.store, decode=wmma_steps.decode),
+    "wmma": tensor_rules.multiply,
     "wgmma": tensor_rules.warpgroup,
-    "ldmatrix": tensor_rules.load_tiles,
-    "stmatrix": tensor_rules.store_tiles,
-    "movmatrix": tensor_rules.exchange,
+    "ldmatrix": memory_rules.load,
+    "stmatrix": partial(memory_rules.store, decode=matrix_steps.store_matrix),
+    "movmatrix": value_rules.move,
 }
 _USES = {
     "mbarrier": "gives an operation on an mbarrier",
@@ -62,11 +66,11 @@ class Definedness(StepObserver):
 
     def begin(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
         batch.shadow = state = UndefinedBits(batch, own, unwritten)
-        batch.events.listeners.append(state)
+        batch.events.observe([state], [])
 
     def around(self, coder: Coder, item: Instruction, step: Step) -> Step:
         """As an observer: a step that does what `step` does, and follows undefined values."""
-        rule = _RULES.get(item.opcode[0], _consumes)
+        rule = _RULES.get(".".join(item.opcode[:2]), _RULES.get(item.opcode[0], _consumes))
         inner = rule(coder, item, step)
         if item.guard is None:
             return inner

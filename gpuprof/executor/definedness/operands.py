@@ -12,7 +12,7 @@ from gpuprof.executor.definedness.state import UndefinedBits
 from gpuprof.executor.definedness.undefined import Undefined, bits_dtype, either
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.scalars import reinterpret
+from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -44,12 +44,10 @@ class RegisterOperand:
         """Return its undefined bits."""
         return followed(batch).registers.get(self.slot)
 
-    def read_as(self, batch: Batch, dtype: np.dtype[Any]) -> Undefined | None:
-        """Return its undefined bits, cut off or extended as the value is that is read as `dtype`."""
+    def bits(self, batch: Batch) -> Lanes:
+        """Return its undefined bits as if they were its value."""
         found = self.undefined(batch)
-        if found is None:
-            return None
-        return Undefined(reinterpret(found.bits, bits_dtype(dtype)), found.origin)
+        return np.zeros((1, 1, 1), dtype=self.kept) if found is None else found.bits.view(self.kept)
 
 
 @dataclass(frozen=True)

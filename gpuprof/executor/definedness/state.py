@@ -7,9 +7,8 @@ a value moves its undefined bits too. Of undefined values that were stored, each
 origin.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,113 +22,56 @@ from gpuprof.executor.definedness.undefined import (
     either,
     line_and_byte,
     never_written,
+    of_another_lane,
     origins_of,
 )
 from gpuprof.executor.faults import FaultKind, SharedByte
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.masks import WARP, Bools, first_true
+from gpuprof.executor.lanes.scalars import Lanes, differ
+from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access, Listener
+from gpuprof.executor.memory.events import Events
+from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.steps.batch import Batch, OwnMemory
-from gpuprof.executor.steps.spaces import GenericSpace, GlobalSpace, LocalSpace, SharedSpace, Space
+from gpuprof.executor.steps.coding import Step
 
 _WORD_BYTES = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """The undefined bits of what one access moves: shape (blocks or 1, warps or 1, 32 or 1, bytes).
-
-    Likewise the origin of each word; 0 where nobody has written it.
-    """
-
-    content: NDArray[np.uint8]
-    origin: Origins
-
-    @classmethod
-    def of(cls, parts: list[Undefined | None], size: int) -> "Moved":
-        """Return the undefined bits of a vector of elements, each of `size` bytes."""
-        nothing = np.zeros((1, 1, 1), dtype=f"u{size}")
-        bits = [nothing if part is None else part.bits.view(nothing.dtype) for part in parts]
-        origin = [np.zeros((1, 1, 1), np.int64) if part is None else part.origin for part in parts]
-        whole = np.stack(np.broadcast_arrays(*bits), axis=-1)
-        origins = np.stack(np.broadcast_arrays(*origin), axis=-1)
-        if size > _WORD_BYTES:
-            origins = np.repeat(origins, size // _WORD_BYTES, axis=-1)
-        elif len(parts) * size > _WORD_BYTES:
-            words = len(parts) * size // _WORD_BYTES
-            origins = origins.reshape(*origins.shape[:3], words, -1).max(axis=-1)
-        else:
-            origins = origins.max(axis=-1, keepdims=True)
-        return cls(whole.view(np.uint8), origins)
-
-    def element(self, number: int, size: int, start: NDArray[np.int64], line: int) -> Undefined | None:
-        """Return what of one element is undefined."""
-        first = number * size
-        part = self.content[..., first : first + size]
-        if not part.any():
-            return None
-        bits = np.ascontiguousarray(part).view(f"u{size}")[..., 0]
-        known = self._origin_of(first, size)
-        own = origins_of(line, start + first + (part != 0).argmax(axis=-1))
-        return Undefined(bits, np.where(known != 0, known, own))
-
-    def fresh(self, first: int, size: int) -> Bools:
-        """Return the lanes for which `size` bytes from `first` on hold some that nobody has written."""
-        part = self.content[..., first : first + size]
-        return np.asarray((part != 0).any(axis=-1) & (self._origin_of(first, size) == 0))
-
-    def first(self, position: tuple[int, int, int], shape: tuple[int, ...]) -> tuple[int, int]:
-        """Return the number of the first undefined byte of a lane, and its origin; the batch has a shape."""
-        content, origin = (
-            np.broadcast_to(part, (*shape, part.shape[-1]))[position] for part in (self.content, self.origin)
-        )
-        byte = int(np.argmax(content != 0))
-        return byte, int(origin[min(byte // _WORD_BYTES, len(origin) - 1)])
-
-    def _origin_of(self, first: int, size: int) -> Origins:
-        begin = first // _WORD_BYTES
-        return np.asarray(self.origin[..., begin : begin + max(1, size // _WORD_BYTES)].max(axis=-1))
+#: What threads do to shared memory themselves.
+_OF_LANES = (Access.READ, Access.EXCHANGED, Access.WRITE, Access.ATOMIC)
 
 
 class MemoryBits:
     """Which bits of a memory are undefined: at the beginning all, since nobody has written anything.
 
-    It is accessed as elements of some size, by their numbers. Of each word an origin is kept.
+    It is accessed as elements of some size, by their numbers. Of each word an origin is kept, 0 where nobody
+    has written it.
     """
 
-    def __init__(self, size: int, origin: int) -> None:
-        self._bits = np.full(size, 0xFF, dtype=np.uint8)
-        self.origins: Origins = np.full(size // _WORD_BYTES + 1, origin, dtype=np.int64)
+    def __init__(self, bits: NDArray[np.uint8], origin: int) -> None:
+        self._bits = bits
+        self.origins: Origins = np.full(bits.size // _WORD_BYTES + 1, origin, dtype=np.int64)
 
-    def load(self, index: NDArray[np.intp], size: int) -> Moved | None:
-        """Return the undefined bits of elements; None when there are none."""
+    def load(self, index: NDArray[np.intp], size: int) -> NDArray[np.uint8]:
+        """Return the undefined bits of elements, byte by byte in one more dimension."""
         content = np.ascontiguousarray(self._bits.view(moved_dtype(size)).take(index))
-        found = content[..., None].view(np.uint8)
-        return Moved(found, self.origins[_words(index, size)]) if found.any() else None
+        return content[..., None].view(np.uint8)
 
-    def store(self, index: NDArray[np.intp], size: int, lanes: Bools, moved: Moved | None) -> None:
-        """Keep the undefined bits of what lanes stored; None when all of it is defined."""
-        parts = [] if moved is None else [moved.content.shape[:-1], moved.origin.shape[:-1]]
-        shape = np.broadcast_shapes(index.shape, lanes.shape, *parts)
-        chosen = np.broadcast_to(lanes, shape)
-        index = np.broadcast_to(index, shape)[chosen]
-        if moved is None:
-            self._bits.view(moved_dtype(size))[index] = 0
-            return
-        bits = np.ascontiguousarray(moved.content).view(moved_dtype(size))[..., 0]
-        self._bits.view(moved_dtype(size))[index] = np.broadcast_to(bits, shape)[chosen]
-        words = _words(index, size)
-        self.origins[words] = np.broadcast_to(moved.origin, (*shape, words.shape[1]))[chosen]
+    def define(self, index: NDArray[np.intp], size: int, lanes: Bools) -> None:
+        """What lanes store to elements is defined."""
+        self._bits.view(moved_dtype(size))[_chosen(index, lanes)] = 0
 
-    def replace(self, index: NDArray[np.intp], size: int, lanes: Bools, *, defined: bool) -> None:
-        """After a change in place: elements are defined, or not at all where any bit was undefined."""
-        moved = None if defined else self.load(index, size)
-        if moved is not None:
-            whole = np.where(moved.content.any(axis=-1, keepdims=True), np.uint8(0xFF), np.uint8(0))
-            moved = Moved(np.broadcast_to(whole, moved.content.shape), moved.origin)
-        self.store(index, size, lanes, moved)
+    def replace(self, index: NDArray[np.intp], size: int, lanes: Bools) -> None:
+        """After a change in place: elements are not defined at all where any bit was undefined."""
+        whole = np.where(self.load(index, size).any(axis=-1), np.uint8(0xFF), np.uint8(0))
+        of_lanes = whole[np.broadcast_to(lanes, whole.shape)]
+        self._bits.reshape(-1, size)[_chosen(index, lanes)] = of_lanes[:, None]
+
+
+def _chosen(index: NDArray[np.intp], lanes: Bools) -> NDArray[np.intp]:
+    shape = np.broadcast_shapes(index.shape, lanes.shape)
+    return np.broadcast_to(index, shape)[np.broadcast_to(lanes, shape)]
 
 
 def _words(index: NDArray[np.intp], size: int) -> NDArray[np.intp]:
@@ -137,12 +79,71 @@ def _words(index: NDArray[np.intp], size: int) -> NDArray[np.intp]:
     return np.asarray((index * size // _WORD_BYTES)[..., None] + np.arange(max(1, size // _WORD_BYTES)))
 
 
-#: The undefined bits that some lanes moved, and where each lane's access starts in its space.
-Source = tuple[Bools, Moved, NDArray[np.int64]]
+class Heard(NamedTuple):
+    """What lanes access of shared or local memory in the present instruction: elements, by their numbers.
+
+    `start` is the byte where each lane's begins.
+    """
+
+    lanes: Bools
+    memory: MemoryBits
+    elements: NDArray[np.intp]
+    size: int
+    start: NDArray[np.int64]
+
+    def bits(self) -> Lanes:
+        """Return the undefined bits that lanes find, of others 0."""
+        bits = self.memory.load(self.elements, self.size).view(f"u{self.size}")[..., 0]
+        return np.where(self.lanes, bits, bits.dtype.type(0))
+
+    def keep(self, origin: Origins) -> None:
+        """Remember the origins of what lanes have stored."""
+        words = _words(self.elements, self.size)
+        shape = np.broadcast_shapes(words.shape[:-1], self.lanes.shape, origin.shape)
+        chosen = np.broadcast_to(self.lanes, shape)
+        words = np.broadcast_to(words, (*shape, words.shape[-1]))[chosen]
+        self.memory.origins[words] = np.broadcast_to(origin, shape)[chosen][:, None]
 
 
-class UndefinedBits(Listener):
-    """What is undefined of a batch, whose shared memory it hears of.
+class _DefinedMemory(Observer):
+    """Global memory as one sees it who moves undefined bits in the place of values: there are none.
+
+    `wrong` are the first lanes that store some, with the addresses of all.
+    """
+
+    #: Not that of shared memory, which is 0, nor of local memory.
+    address, size, allotted, read_only = 1 << 20, 0, None, False
+
+    def __init__(self) -> None:
+        self.wrong: tuple[Bools, Lanes] | None = None
+
+    def wants(self, buffer: Any) -> bool:
+        return buffer is self
+
+    def write(self, buffer: Any, one: MemoryOperation, values: Lanes) -> None:
+        assert one.mask is not None
+        wrong = np.asarray(differ(values, np.zeros_like(values[:1, :1, :1])) & one.mask.lanes)
+        if self.wrong is None and wrong.any():
+            self.wrong = wrong, self.address + one.index * one.size
+
+    # As a buffer, and what finds it.
+
+    def holding(self, low: int, high: int) -> Self:
+        return self
+
+    def view(self, size: int) -> Self:
+        self.size = size
+        return self
+
+    def take(self, index: NDArray[np.intp]) -> Lanes:
+        return np.zeros(index.shape, dtype=moved_dtype(self.size))
+
+    def store(self, index: NDArray[np.intp], values: Lanes, size: int) -> None:
+        """What is stored has been looked at."""
+
+
+class UndefinedBits(Listener, Observer):
+    """What is undefined of a batch, whose shared and local memory it hears of.
 
     Reading what nobody has written is no fault by itself, nor is a lane that takes no part in a shuffle:
     `remark` says where the first such value was read.
@@ -155,13 +156,17 @@ class UndefinedBits(Listener):
     def __init__(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
         self._batch = batch
         self.shape = batch.blocks, batch.warps, WARP
-        self.shared = MemoryBits(batch.shared.content.size, 0)
-        self.local = MemoryBits(batch.local.size, LOCAL)
+        #: Undefined bits in the place of the content.
+        self._shared = SharedMemory(batch.blocks, batch.shared.size)
+        self._shared.content.fill(0xFF)
+        self._local = np.full_like(batch.local, 0xFF)
+        self.shared = MemoryBits(self._shared.content.reshape(-1), 0)
+        self.local = MemoryBits(self._local, LOCAL)
         for part in own.reserved(batch.layout):
-            starts = np.arange(batch.blocks)[:, None] * batch.shared.block_bytes
-            self.shared.store(starts + np.arange(part.start, part.stop), 1, np.ones((1, 1), np.bool_), None)
+            self._shared.content[:, part] = 0
         self.registers = {slot: never_written(dtype) for slot, dtype in unwritten.items()}
         self._read_first: tuple[int, tuple[int, int, int], int] | None = None
+        self._heard: list[Heard] = []
 
     # What the scheduler asks for.
 
@@ -179,7 +184,21 @@ class UndefinedBits(Listener):
                 if after is not None:
                     self.registers[slot] = after
 
-    # What happens to shared memory.
+    # What happens to memory.
+
+    def wants(self, buffer: Any) -> bool:
+        return isinstance(buffer, LocalLanes)
+
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        assert one.mask is not None
+        self._heard.append(Heard(one.mask.lanes, self.local, one.index, one.size, one.index * one.size))
+
+    def write(self, buffer: Any, one: MemoryOperation, values: Lanes) -> None:
+        self.read(buffer, one)
+        self.local.define(one.index, one.size, self._heard[-1].lanes)
+
+    def update(self, buffer: Any, one: MemoryOperation, failed: Bools | None = None) -> None:
+        self.read(buffer, one)
 
     def touch(
         self,
@@ -191,66 +210,80 @@ class UndefinedBits(Listener):
         """As a listener: what is stored counts as defined until a rule says otherwise, and so do copies."""
         if access is Access.SOURCE:
             self._require_source(pattern, line)
-        elif access in (Access.LANDED, Access.BULK) or (access is Access.WRITE and values is not None):
-            index = self._batch.shared.places(pattern)
-            lanes = pattern.mask.lanes if isinstance(pattern, SharedPattern) else np.ones((1, 1), np.bool_)
-            self.shared.store(index, pattern.size, lanes, None)
+            return
+        index = self._shared.places(pattern)
+        lanes = pattern.mask.lanes if isinstance(pattern, SharedPattern) else np.ones((1, 1), np.bool_)
+        if access in _OF_LANES and isinstance(pattern, SharedPattern):
+            self._heard.append(Heard(lanes, self.shared, index, pattern.size, pattern.address))
+        if access in (Access.LANDED, Access.BULK) or (access is Access.WRITE and values is not None):
+            self.shared.define(index, pattern.size, lanes)
 
     def _require_source(self, pattern: SharedPattern | ChunkPattern, line: int) -> None:
         """What the copy engine reads of shared memory goes to global memory: it must be defined."""
         assert isinstance(pattern, ChunkPattern)
-        moved = self.shared.load(self._batch.shared.places(pattern), pattern.size)
-        if moved is not None:
-            row, chunk, byte = (int(i) for i in np.argwhere(moved.content)[0])
+        content = self.shared.load(self._shared.places(pattern), pattern.size)
+        if content.any():
+            row, chunk, byte = (int(i) for i in np.argwhere(content)[0])
             block = int(pattern.block[chunk]) if pattern.leading > 1 else row
             position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
             place = int(pattern.start[chunk]) + byte
-            known = self.shared.origins[(block * self._batch.shared.block_bytes + place) // _WORD_BYTES]
+            known = self.shared.origins[(block * self._shared.block_bytes + place) // _WORD_BYTES]
             origin = int(known or origins_of(line, place))
             self.refuse(origin, position, line, "copies to global memory")
 
     # What rules do.
 
-    def found(self, space: Space, address: Lanes, mask: Mask) -> list[Source]:
-        """Return the undefined bits of what lanes find at addresses of a space; of global memory none."""
-        sources: list[Source] = []
-        for part, lanes, place in _places(space, address, mask):
-            if not isinstance(part, GlobalSpace):
-                memory, index, start = self._at(part, lanes, place)
-                if (moved := memory.load(index, size_of(part))) is not None:
-                    sources.append((lanes.lanes, moved, start))
-        return sources
+    def heard(self, step: Step) -> list[Heard]:
+        """Run a step; return what it accesses of shared and local memory."""
+        self._heard = []
+        step(self._batch)
+        return self._heard
 
-    def put(self, space: Space, address: Lanes, mask: Mask, moved: Moved | None, line: int) -> None:
-        """Undefined bits of what was stored go to shared and local memory with it; elsewhere none may go."""
-        for part, lanes, place in _places(space, address, mask):
-            if not isinstance(part, GlobalSpace):
-                memory, index, _ = self._at(part, lanes, place)
-                memory.store(index, size_of(part), lanes.lanes, moved)
-            elif moved is not None and (wrong := np.asarray(moved.content.any(axis=-1) & lanes.lanes)).any():
-                position = first_true(wrong)
-                buffer = self._batch.memory.nearest(int(self.spread(place)[position]))
-                use = f"stores to {buffer.name if buffer is not None else 'global memory'}"
-                self.refuse(moved.first(position, self.shape)[1], position, line, use)
+    def on_bits(self, step: Step, registers: list[Lanes], origin: Origins, line: int) -> list[Lanes]:
+        """Run a step that moves values on undefined bits instead, also in memory; return the registers after.
 
-    def replace(self, space: Space, address: Lanes, mask: Mask, *, defined: bool) -> None:
-        """After a change of memory in place: see `MemoryBits.replace`."""
-        for part, lanes, place in _places(space, address, mask):
-            if not isinstance(part, GlobalSpace):
-                memory, index, _ = self._at(part, lanes, place)
-                memory.replace(index, size_of(part), lanes.lanes, defined=defined)
+        None of these, which have such origins, may go to global memory.
+        """
+        batch, memory = self._batch, _DefinedMemory()
+        blocks = SharedBlocks(self._shared, batch.layout)
+        tally = Tally(len(batch.tally.events), len(batch.tally.threads), batch.blocks)
+        events = Events(batch.events.order, blocks, batch.events.local, tally)
+        events.observe([memory], [memory])  # type: ignore[list-item]
+        beside = {"memory": memory, "shared": self._shared, "local": self._local, "tally": tally}
+        beside |= {"registers": list(registers), "events": events}
+        own = {name: getattr(batch, name) for name in beside}
+        vars(batch).update(beside)
+        try:
+            step(batch)
+            result = batch.registers
+        finally:
+            vars(batch).update(own)
+        if memory.wrong is not None:
+            position = first_true(memory.wrong[0])
+            buffer = batch.memory.nearest(int(self.spread(memory.wrong[1])[position]))
+            use = f"stores to {buffer.name if buffer is not None else 'global memory'}"
+            self.refuse(int(self.spread(origin)[position]), position, line, use)
+        return result
 
-    def _at(
-        self, space: Space, mask: Mask, address: Lanes
-    ) -> tuple[MemoryBits, NDArray[np.intp], NDArray[np.int64]]:
-        """Return the memory that lanes access, their elements there, and the bytes where these start."""
-        if isinstance(space, SharedSpace):
-            pattern = space.examined(self._batch, address, mask, load=True)
-            return self.shared, self._batch.shared.places(pattern), pattern.address
-        assert isinstance(space, LocalSpace)
-        own = self._batch.lane_numbers * self._batch.local_bytes
-        start = np.where(mask.lanes, own + address + space.request.offset, 0)
-        return self.local, start // space.request.size, start
+    def origin(self, heard: Sequence[Heard], line: int) -> Origins | None:
+        """Return the origin of what is undefined of all that lanes found, for each lane; None if nothing is.
+
+        The first that nobody had written is noted.
+        """
+        origin = np.zeros((1, 1, 1), dtype=np.int64)
+        for one in heard:
+            content = one.memory.load(one.elements, one.size)
+            wrong = np.asarray(content.any(axis=-1) & one.lanes)
+            if wrong.any():
+                first = (content != 0).argmax(axis=-1)
+                words = one.memory.origins[_words(one.elements, one.size)]
+                known = np.take_along_axis(words, first[..., None] // _WORD_BYTES, axis=-1)[..., 0]
+                own = np.where(known != 0, known, origins_of(line, one.start + first))
+                if (fresh := wrong & (known == 0)).any():
+                    position = first_true(fresh)
+                    self.note(line, position, line_and_byte(int(self.spread(own)[position]))[1])
+                origin = np.where(wrong & (origin == 0), own, origin)
+        return of_another_lane(origin) if origin.any() else None
 
     def note(self, line: int, position: tuple[int, int, int], byte: int) -> None:
         """Remember the first read of what nobody had written: of a byte, or of an `ABSENT_LANE`."""
@@ -301,18 +334,3 @@ class UndefinedBits(Listener):
     def spread(self, value: Lanes) -> Lanes:
         """Return a value with an element for every lane of the batch."""
         return np.broadcast_to(value, self.shape)
-
-
-def size_of(space: Space) -> int:
-    """Return the bytes of an access."""
-    inner = space.to_global if isinstance(space, GenericSpace) else space
-    assert isinstance(inner, GlobalSpace | SharedSpace | LocalSpace)
-    return inner.request.size
-
-
-def _places(space: Space, address: Lanes, mask: Mask) -> Iterator[tuple[Space, Mask, Lanes]]:
-    """Yield each space that lanes mean, with those lanes and their addresses there."""
-    if isinstance(space, GenericSpace):
-        yield from space.parts(address, mask)
-    elif not mask.empty:
-        yield space, mask, address

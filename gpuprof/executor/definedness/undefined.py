@@ -82,3 +82,8 @@ def either(first: Undefined | None, second: Undefined | None) -> Undefined | Non
     if first is None or second is None:
         return first or second
     return Undefined(first.bits | second.bits, first_origin((first, second)))
+
+
+def of_another_lane(origin: Origins) -> Origins:
+    """Give lanes without an origin that of another lane of their warp."""
+    return np.where(origin != 0, origin, origin.max(axis=2, keepdims=True))

@@ -32,6 +32,7 @@ from gpuprof.executor.definedness.undefined import (
     bits_dtype,
     either,
     first_origin,
+    of_another_lane,
     origins_of,
 )
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
@@ -71,7 +72,7 @@ def arithmetic(coder: Coder, item: Instruction, step: Step) -> Step:
 
 
 def move(coder: Coder, item: Instruction, step: Step) -> Step:
-    """`mov`: every bit of a register, or of the parts listed in braces."""
+    """`mov`, `movmatrix`: every bit of a register, or of the parts listed in braces."""
     return _moving(coder, item, step, 1)
 
 
@@ -131,12 +132,7 @@ def _in_the_whole_warp(found: Sequence[Undefined], target: Target) -> Undefined 
     if not found:
         return None
     lanes = np.asarray(_lanes(found).any(axis=2, keepdims=True))
-    return Undefined(_full(lanes, target), _of_another_lane(first_origin(found)))
-
-
-def _of_another_lane(origin: Origins) -> Origins:
-    """Give lanes without an origin that of another lane of their warp."""
-    return np.where(origin != 0, origin, origin.max(axis=2, keepdims=True))
+    return Undefined(_full(lanes, target), of_another_lane(first_origin(found)))
 
 
 def _with_member_mask(coder: Coder, item: Instruction, step: Step) -> Step:
@@ -174,14 +170,14 @@ def _moving(
         unsure = [one for place in others if (one := place.undefined(batch))]
         news: list[Undefined | None] = [None] * len(targets)
         if found:
-            bits = _results(batch, step, {place.slot: _bits_of(batch, place) for place in data}, targets)
+            bits = _results(batch, step, {place.slot: place.bits(batch) for place in data}, targets)
             if constants:  # whose bits are all defined
                 zeros = {place.slot: np.zeros((1, 1, 1), place.kept) for place in data}
                 bits = [
                     one ^ of_zeros
                     for one, of_zeros in zip(bits, _results(batch, step, zeros, targets), strict=True)
                 ]
-            origin = first_origin([*found.values()])
+            origin = of_another_lane(first_origin([*found.values()]))
             for number, target in enumerate(targets):
                 if target.place.slot in receiving:
                     if across:
@@ -224,7 +220,7 @@ def _trying(coder: Coder, item: Instruction, step: Step, places: list[RegisterOp
         ]
         first, *others = (_results(batch, step, dict(choice), targets) for choice in product(*choices))
         origin = first_origin([*found.values()])
-        origin = _of_another_lane(origin) if item.opcode[0] == "vote" else origin
+        origin = of_another_lane(origin) if item.opcode[0] == "vote" else origin
         return [
             Undefined(reduce(np.bitwise_or, (one ^ each[number] for each in others)), origin)
             for number, one in enumerate(first)
@@ -247,12 +243,6 @@ def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[T
         return [batch.registers[target.place.slot].view(bits_dtype(target.place.kept)) for target in targets]
     finally:  # a warp operation may first have to wait
         batch.registers = registers
-
-
-def _bits_of(batch: Batch, place: RegisterOperand) -> Lanes:
-    """The undefined bits of a register as if they were its value."""
-    found = place.undefined(batch)
-    return np.zeros((1, 1, 1), dtype=place.kept) if found is None else found.bits.view(place.kept)
 
 
 def _filled(batch: Batch, place: RegisterOperand, undefined: Undefined, *, ones: bool) -> Lanes:

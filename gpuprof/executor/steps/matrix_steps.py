@@ -18,16 +18,12 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_accesses import MemoryRequest
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import SHARED_WINDOW
-from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.program.ptx import Instruction, Operand
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of
 from gpuprof.executor.steps.mma_steps import by_whole_warps
-from gpuprof.executor.steps.spaces import SharedSpace, Space, read_from, write_to
-
-#: Reads a space, or writes it, for one access of an instruction.
-Read = Callable[[Space, Batch, Lanes, Mask], Lanes]
-WriteTo = Callable[[Space, Batch, Lanes, Mask, Lanes], None]
+from gpuprof.executor.steps.spaces import SharedSpace
 
 ROW_BYTES = 16
 _B32 = ARITHMETIC["b32"]
@@ -52,30 +48,20 @@ class Tiles:
         #: The lanes that give addresses.
         self._giving = (GROUPS * count > _LANE)[None, None]
 
-    def rows_mask(self, mask: Mask) -> Mask:
+    def _rows_mask(self, mask: Mask) -> Mask:
         """Return the lanes whose addresses count."""
         return mask.of(mask.lanes & self._giving)
 
-    def load(
-        self, batch: Batch, address: Lanes, mask: Mask, *, exchanged: bool, read: Read = read_from
-    ) -> list[Lanes]:
+    def load(self, batch: Batch, address: Lanes, mask: Mask, *, exchanged: bool) -> list[Lanes]:
         """Return the registers that get the tiles: (blocks, warps, 32) each."""
-        rows = read(self.space, batch, address, self.rows_mask(mask))
+        rows = self.space.read(batch, address, self._rows_mask(mask))
         return words_of(rows, self.count, exchanged=exchanged)
 
     def store(
-        self,
-        batch: Batch,
-        address: Lanes,
-        mask: Mask,
-        registers: list[Lanes],
-        *,
-        exchanged: bool,
-        write: WriteTo = write_to,
+        self, batch: Batch, address: Lanes, mask: Mask, registers: list[Lanes], *, exchanged: bool
     ) -> None:
         """Write the tiles that registers hold."""
-        rows = rows_of(registers, exchanged=exchanged)
-        write(self.space, batch, address, self.rows_mask(mask), rows)
+        self.space.write(batch, address, self._rows_mask(mask), rows_of(registers, exchanged=exchanged))
 
 
 class TileSpace(SharedSpace):
@@ -104,38 +90,14 @@ def rows_of(registers: list[Lanes], *, exchanged: bool) -> Lanes:
     return words.reshape(*shape, 4 * WARP).view(np.complex128)
 
 
-class MatrixMove:
-    """What `ldmatrix` or `stmatrix` moves between a lane's registers and shared memory."""
-
-    def __init__(self, coder: Coder, item: Instruction) -> None:
-        loads = item.opcode[0] == "ldmatrix"
-        count, self._exchanged, in_window = _form(item)
-        address, registers = reversed(item.operands) if loads else item.operands
-        memory = memory_operand(address, item)
-        self.parts = parts_of(registers)
-        if len(self.parts) != count:
-            raise UnsupportedInstruction(item.name, item.line)
-        kind = "load" if loads else "store"
-        self._tiles = Tiles(coder, item, count, memory.offset, kind, in_window=in_window)
-        self._read_address = address_reader(coder, item, memory)
-
-    def load(self, batch: Batch, mask: Mask, read: Read = read_from) -> list[Lanes]:
-        """Return the registers."""
-        return self._tiles.load(batch, self._read_address(batch), mask, exchanged=self._exchanged, read=read)
-
-    def store(self, batch: Batch, mask: Mask, registers: list[Lanes], write: WriteTo = write_to) -> None:
-        """Write what registers hold."""
-        address = self._read_address(batch)
-        self._tiles.store(batch, address, mask, registers, exchanged=self._exchanged, write=write)
-
-
 def load_matrix(coder: Coder, item: Instruction) -> Step:
     """`ldmatrix.sync.aligned.m8n8.xN[.trans][.shared].b16`."""
-    move = MatrixMove(coder, item)
-    writes = [coder.target(part, item) for part in move.parts]
+    tiles, read_address, exchanged = _tiles_of(coder, item, item.operands[1], item.operands[0], "load")
+    writes = [coder.target(part, item) for part in parts_of(item.operands[0])]
 
     def load(batch: Batch, mask: Mask) -> None:
-        for write, value in zip(writes, move.load(batch, mask), strict=True):
+        loaded = tiles.load(batch, read_address(batch), mask, exchanged=exchanged)
+        for write, value in zip(writes, loaded, strict=True):
             write(batch, value, mask)
 
     return by_whole_warps(coder, item, load)
@@ -143,11 +105,14 @@ def load_matrix(coder: Coder, item: Instruction) -> Step:
 
 def store_matrix(coder: Coder, item: Instruction) -> Step:
     """`stmatrix.sync.aligned.m8n8.xN[.trans][.shared].b16`."""
-    move = MatrixMove(coder, item)
-    reads = [coder.reader(part, _B32, item) for part in move.parts]
-    return by_whole_warps(
-        coder, item, lambda batch, mask: move.store(batch, mask, [read(batch) for read in reads])
-    )
+    tiles, read_address, exchanged = _tiles_of(coder, item, item.operands[0], item.operands[1], "store")
+    reads = [coder.reader(part, _B32, item) for part in parts_of(item.operands[1])]
+
+    def store(batch: Batch, mask: Mask) -> None:
+        registers = [read(batch) for read in reads]
+        tiles.store(batch, read_address(batch), mask, registers, exchanged=exchanged)
+
+    return by_whole_warps(coder, item, store)
 
 
 def move_matrix(coder: Coder, item: Instruction) -> Step:
@@ -158,11 +123,14 @@ def move_matrix(coder: Coder, item: Instruction) -> Step:
     return by_whole_warps(coder, item, lambda batch, mask: write(batch, transposed(read(batch)), mask))
 
 
-def _form(item: Instruction) -> tuple[int, bool, bool]:
-    """Return how many tiles an instruction moves, whether transposed, and whether by generic addresses."""
-    words = list(item.opcode[1:])
+def _tiles_of(
+    coder: Coder, item: Instruction, address: Operand, registers: Operand, kind: str
+) -> tuple[Tiles, Callable[[Batch], Lanes], bool]:
+    """Return the tiles that an instruction moves, a reader of their address, and whether transposed."""
+    words, memory = list(item.opcode[1:]), memory_operand(address, item)
     count = next((_COUNTS[word] for word in words if word in _COUNTS), 0)
     known = {"sync", "aligned", "m8n8", "trans", "shared", "cta", "b16", *_COUNTS}
-    if not count or not {*words} <= known or "m8n8" not in words:
+    if len(parts_of(registers)) != count or not {*words} <= known or "m8n8" not in words:
         raise UnsupportedInstruction(item.name, item.line)
-    return count, "trans" in words, "shared" not in words
+    tiles = Tiles(coder, item, count, memory.offset, kind, in_window="shared" not in words)
+    return tiles, address_reader(coder, item, memory), "trans" in words

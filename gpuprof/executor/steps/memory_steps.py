@@ -341,9 +341,7 @@ def _manner(coder: Coder, item: Instruction, kind: str) -> Manner:
     return Manner.WRITE
 
 
-def space_of(
-    coder: Coder, item: Instruction, memory: Mem, size: int, kind: str, *, counted: bool = True
-) -> Space:
+def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
     """Return the state space of an instruction as it sees it.
 
     A lane accesses `size` bytes; `kind` is "load", "store" or "atomic".
@@ -359,7 +357,7 @@ def space_of(
     cache = Cache.READ_ONLY if "nc" in item.opcode or item.opcode[0] == "ldu" else Cache.COHERENT
 
     def request(family: str | None, start: int = 0) -> MemoryRequest:
-        site = coder.site(family, item) if family and counted else None
+        site = coder.site(family, item) if family else None
         return MemoryRequest(
             site, line, size, offset - start, manner, remote=remote, parts=parts, cache=cache
         )

@@ -44,16 +44,6 @@ class Space(Protocol):
         """
 
 
-def read_from(space: Space, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
-    """Read a space: what instructions of several accesses do with each of them."""
-    return space.read(batch, address, mask)
-
-
-def write_to(space: Space, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
-    """Write a space: what instructions of several accesses do with each of them."""
-    space.write(batch, address, mask, values)
-
-
 def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray[np.intp], Lanes]:
     """Return matching indices and values of the lanes in `mask` alone."""
     if mask.whole:

@@ -15,10 +15,10 @@ from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-from gpuprof.executor.steps.matrix_steps import Read, Tiles, WriteTo
+from gpuprof.executor.steps.matrix_steps import Tiles
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of, space_of
 from gpuprof.executor.steps.mma_steps import by_registers, by_whole_warps, tensor_counter
-from gpuprof.executor.steps.spaces import Space, read_from, write_to
+from gpuprof.executor.steps.spaces import Space
 from gpuprof.executor.steps.wmma_layout import Form, Piece, Shape, factor_pieces, factor_tiles, sum_pieces
 
 _S32 = ARITHMETIC["s32"]
@@ -182,24 +182,24 @@ class FragmentMove:
         start = self._read_address(batch).astype(np.int64)
         return np.asarray(start + (strided * stride + along) * self.item_bytes)
 
-    def load(self, batch: Batch, mask: Mask, read: Read = read_from) -> dict[int, Lanes]:
+    def load(self, batch: Batch, mask: Mask) -> dict[int, Lanes]:
         """Return the registers."""
         found: dict[int, Lanes] = {}
         value: Lanes
         for tiles, registers, strided, along in self.tiles:
             address = self.addresses(batch, strided, along)
-            loaded = tiles.load(batch, address, mask, exchanged=self.exchanged, read=read)
+            loaded = tiles.load(batch, address, mask, exchanged=self.exchanged)
             found |= dict(zip(registers, loaded, strict=True))
         for piece, space in self.moves:
             if piece.form is Form.BYTES:
                 value = np.zeros((1, 1, 1), dtype=np.uint32)
                 for i in range(4):
                     address = self.addresses(batch, piece.strided + i, piece.along)
-                    byte = read(space, batch, address, mask).astype(np.uint32)
+                    byte = space.read(batch, address, mask).astype(np.uint32)
                     value = value | byte << np.uint32(8 * i)
                 found[piece.registers[0]] = value
                 continue
-            value = read(space, batch, self.addresses(batch, piece.strided, piece.along), mask)
+            value = space.read(batch, self.addresses(batch, piece.strided, piece.along), mask)
             if piece.form is Form.EXCHANGED:
                 value = transposed(value)
             if len(piece.registers) == 1:
@@ -209,7 +209,7 @@ class FragmentMove:
             found |= {register: both[..., i] for i, register in enumerate(piece.registers)}
         return found
 
-    def store(self, batch: Batch, mask: Mask, registers: list[Lanes], write: WriteTo = write_to) -> None:
+    def store(self, batch: Batch, mask: Mask, registers: list[Lanes]) -> None:
         """Write an accumulator."""
         for piece, space in self.moves:
             values = [registers[i] for i in piece.registers]
@@ -220,7 +220,7 @@ class FragmentMove:
                 value = values[0].view(moved_dtype(piece.size))
             if piece.form is Form.EXCHANGED:
                 value = transposed(value)
-            write(space, batch, self.addresses(batch, piece.strided, piece.along), mask, value)
+            space.write(batch, self.addresses(batch, piece.strided, piece.along), mask, value)
 
 
 def _load(coder: Coder, item: Instruction) -> Step:
