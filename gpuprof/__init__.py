@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpuprof.api.measured_run import MeasuredCase as Case
     from gpuprof.api.measured_run import MeasuredRun as Run
     from gpuprof.api.measuring import Interrupted, load, operations, profile
-    from gpuprof.api.searching import Best, Search, tune
+    from gpuprof.api.searching import Search, tune
     from gpuprof.comparison.outliers import Outlier
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
     from gpuprof.kernels.paths import Source
@@ -37,7 +37,6 @@ _PLACES = {
     "operations": "gpuprof.api.measuring",
     "tune": "gpuprof.api.searching",
     "Search": "gpuprof.api.searching",
-    "Best": "gpuprof.api.searching",
     "Interrupted": "gpuprof.api.measuring",
     "Run": "gpuprof.api.measured_run:MeasuredRun",
     "Case": "gpuprof.api.measured_run:MeasuredCase",
@@ -53,7 +52,6 @@ _PLACES = {
 
 __all__ = [
     "BackendUnavailable",
-    "Best",
     "Case",
     "ComparedCase",
     "Comparison",

@@ -3,13 +3,12 @@
 """Search a kernel's parameters from Python."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Unpack
 
 from gpuprof.api.keywords import TuneKeywords, takes_options
-from gpuprof.api.measured_run import MeasuredRun
+from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
 from gpuprof.api.measuring import (
     Extents,
     Interrupted,
@@ -20,44 +19,15 @@ from gpuprof.api.measuring import (
     declared_request,
     listed_blocks,
 )
-from gpuprof.comparison.tuned import (
-    TunedRow,
-    answer_sentence,
-    space_sentence,
-    tie_sentence,
-    tuned_sizes,
-    value_of,
-)
+from gpuprof.comparison.tuned import answer_sentence, space_sentence, tie_sentence, tuned_sizes
 from gpuprof.errors import InputError
 from gpuprof.measure.run import Progress
 from gpuprof.options import SelectOptions, run_options
-from gpuprof.results import Measurement, Model
+from gpuprof.results import Measurement
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
-from gpuprof.text import Extent
 from gpuprof.tuning.space import USUAL_POINTS, Plan, find_earlier, make_space
 from gpuprof.tuning.tuner import Tuner
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """One way to run a kernel that a search found best, or as good.
-
-    Args:
-        kernel: Id of the kernel.
-        params: Values of its parameters.
-        block: Threads of a block in x, y and z.
-        time_us: Measured time of one launch; None where nothing was timed.
-        model: Its modelled time with an interval; None where it was not modelled.
-        bound_us: The least time that exact counts allow; None where it was not counted.
-    """
-
-    kernel: str
-    params: Mapping[str, int]
-    block: Extent
-    time_us: float | None
-    model: Model | None
-    bound_us: float | None
 
 
 class Search:
@@ -79,8 +49,8 @@ class Search:
         """Whether times decided; else nothing was timed, and points are ranked by modelled times."""
         return self.run.record.backend == "gpu"
 
-    def best(self, size: str | int | None = None, device: str | None = None) -> Best:
-        """The best point.
+    def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
+        """The case of the best point.
 
         Args:
             size: Of the sizes, as users type it; may be left out where there is one.
@@ -91,7 +61,7 @@ class Search:
         """
         return self.ties(size, device)[0]
 
-    def ties(self, size: str | int | None = None, device: str | None = None) -> tuple[Best, ...]:
+    def ties(self, size: str | int | None = None, device: str | None = None) -> tuple[MeasuredCase, ...]:
         """The best point, and those that cannot be told apart from it.
 
         As of `best`.
@@ -103,7 +73,8 @@ class Search:
         found = sizes[_named("size", None if size is None else str(size), tuple(sizes))]
         if not found.ties:
             raise InputError(f"At {found.title} {answer_sentence(found)}.")
-        return tuple(map(_best, found.ties))
+        cases = {id(case.record): case for case in self.run.cases}
+        return tuple(cases[id(row.case)] for row in found.ties)
 
     def __str__(self) -> str:
         """The answer at each size, in words."""
@@ -202,15 +173,3 @@ def tune(
     if not record.complete:
         raise Interrupted(MeasuredRun(record))
     return Search(MeasuredRun(record))
-
-
-def _best(row: TunedRow) -> Best:
-    case = row.case
-    return Best(
-        case.kernel,
-        case.params,
-        case.block,
-        value_of(case, "time"),
-        case.model,
-        value_of(case, "bound"),
-    )
