@@ -4,7 +4,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gpuprof.devices.device import Device
@@ -154,13 +154,6 @@ class CompileOnlyBackend(Backend):
 
     def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Say of every part why it is missing."""
-        return Findings(
-            "skipped",
-            reason=f"Compiled, not run: {self._reason}.",
-            verification_reason=self._reason,
-            timing_reason=self._reason,
-            event_floor_reason=self._reason,
-            clocks_reason=self._reason,
-            counters_reason=self._reason,
-            lines_reason=self._reason,
-        )
+        names = (each.name for each in fields(Findings) if each.name.endswith("_reason"))
+        reasons: dict[str, Any] = dict.fromkeys(names, self._reason)
+        return Findings("skipped", f"Compiled, not run: {self._reason}.", **reasons)

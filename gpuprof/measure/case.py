@@ -3,7 +3,8 @@
 """One case of a run: a kernel, a problem and a launch shape. It travels by value, its source included."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
@@ -95,6 +96,11 @@ def unmeasured(
     case: Case, kernel: Kernel | None, outcome: Outcome, reason: str | None, why: str
 ) -> Measurement:
     """A measurement in which every part is still missing."""
+    reasons: dict[str, Any] = {
+        each.name: why for each in fields(Measurement) if each.name.endswith("_reason")
+    }
+    reasons["throughput_reason"] = "no time was measured"
+    reasons["explanation_reason"] = "there is nothing to explain"
     return Measurement(
         kernel=case.name,
         problem=case.problem.record(),
@@ -106,16 +112,5 @@ def unmeasured(
         is_reference=case.is_reference,
         device=case.device,
         reason=reason,
-        verification_reason=why,
-        timing_reason=why,
-        event_floor_reason=why,
-        throughput_reason="no time was measured",
-        resources_reason=why,
-        occupancy_reason=why,
-        clocks_reason=why,
-        counters_reason=why,
-        bounds_reason=why,
-        model_reason=why,
-        lines_reason=why,
-        explanation_reason="there is nothing to explain",
+        **reasons,
     )
