@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ def hold(
     *,
     strict: bool,
     quiet: bool = False,
-    markdown: bool = False,
     aside: bool = False,
 ) -> ExitCode:
     """Hold one run against gates, and say what became of them; `aside` where standard output holds a file."""
@@ -41,11 +39,7 @@ def hold(
 
     results = hold_run(gates, run)
     status = status_of_gates(results, strict=strict)
-    if markdown:
-        from gpuprof.report.markdown import markdown_of
-
-        say_lines(markdown_of(gates_report(results)))
-    elif not quiet or status is not ExitCode.OK:
+    if not quiet or status is not ExitCode.OK:
         from gpuprof.report.terminal import print_document
 
         print_document(gates_report(results), file=sys.stderr if aside else sys.stdout)

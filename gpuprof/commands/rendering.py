@@ -50,8 +50,8 @@ def report(given: Given, results: Path | None, markdown: bool) -> ExitCode:
     gates = read_gates(given.gate.fail_on, with_base=False)
     run = read_run(source)
     outputs.check([source])
-    # Standard output holds a page or CSV, and nothing else.
-    aside = outputs.printed in ("html", "csv")
+    # Standard output holds a page, Markdown or CSV, and nothing else.
+    aside = bool(outputs.printed)
     if not (markdown or main in (None, STANDARD_OUTPUT) or wanted.quiet):
         from gpuprof.report.run_text import show_run
 
@@ -59,15 +59,13 @@ def report(given: Given, results: Path | None, markdown: bool) -> ExitCode:
         show_run(run, file=file, table=wanted.table, hint="All rows: --table")
     signals.postpone()
     outputs.write(
-        markdown=lambda: _in_markdown(run, gates if main != STANDARD_OUTPUT else ()),
+        markdown=lambda: _in_markdown(run, gates),
         html=lambda: text_of(run, "html"),
         csv=lambda: text_of(run, "csv"),
     )
     if wanted.open_ and main is not None:
         open_report(main)
-    printed = outputs.printed == "markdown"
-    quiet = wanted.quiet and not printed
-    return hold(run, gates, strict=given.gate.strict, quiet=quiet, markdown=printed, aside=aside)
+    return hold(run, gates, strict=given.gate.strict, quiet=wanted.quiet, aside=aside)
 
 
 def _in_markdown(run: Run, gates: "Sequence[GateCondition]") -> str:
