@@ -338,14 +338,19 @@ class CounterOptions:
 
 _VALUES = "Values to try besides those that headers declare: BM=32|64|128."
 _BUDGET = "Points to time at each size, or a time budget: 40, 90s or 40,90s."
+_WRITE = (
+    "Put the best values into the kernel's file and show what changed; where sizes differ, those that lose"
+    " least."
+)
 
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What a search tries, and how long."""
+    """What a search tries, how long, and what becomes of what it found."""
 
     values: list[str] | None = option(None, _VALUES, "P=V|V[,…]", group=SELECT, of=_TUNE)
     budget: str = option("20", _BUDGET, "N|SECONDSs", of=_TUNE)
+    write: bool = option(False, _WRITE, group=OUTPUT, of=_TUNE)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ _NEVER = {
     "help": "--help is not a setting",
     "open": "--open starts a program",
     "resume": "--resume names one run",
+    "write": "--write changes files",
 }
 
 #: Folders, which stand beside the file that names them wherever the command runs, or below.

@@ -59,6 +59,11 @@ def point_of_case(case: Case) -> Point:
     return Point(case.name, tuple((name, values[name]) for name in case.kernel.parameters), case.block)
 
 
+def is_default(point: Point, kernel: Kernel) -> bool:
+    """Whether a point is the header's own."""
+    return dict(point.params) == dict(kernel.parameters) and point.block == kernel.launch.block
+
+
 @dataclass(frozen=True, slots=True)
 class Axes:
     """The values that are searched of one kernel, the header's own first."""

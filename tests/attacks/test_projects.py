@@ -73,6 +73,7 @@ def test_what_a_project_may_set_is_known_by_name():
         ("transpose", 'cluster = "tcp://127.0.0.1:9"'),
         ("transpose", 'ncu-path = "./ncu"'),
         ("transpose", "open = true"),
+        ("tune", "write = true"),
         ("compare", 'junit = "/tmp/x"'),
         ("compare", 'markdown = "/tmp/x"'),
         ("compare", 'against = "HEAD"'),

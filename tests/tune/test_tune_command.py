@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof tune` without a GPU: answers, files, going on, findings, and every refusal."""
+"""`gpuprof tune` without a GPU: answers, files, going on, findings, what is written, and every refusal."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ from unit_support import gpuprof
 
 import gpuprof as api
 from gpuprof.commands.new import write_starting_point
+from gpuprof.kernels.catalog import load_kernels
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep
@@ -99,6 +100,19 @@ def test_a_wrong_point_is_a_finding(scale):
     assert sorted(case.outcome for case in run.cases if case.params["EACH"] == 3) == ["incorrect"]
 
 
+def test_write_puts_the_best_into_the_header(scale):
+    before = scale.read_text(encoding="utf-8")
+    done = tune("scale.cu", *SIM, "--sizes", "4096", "--budget", "2", "--write", folder=scale.parent)
+    run = read_run(scale.parent / "gpuprof-results" / "tune-scale" / "results.json")
+    assert run.tuning is not None
+    tied = [(dict(point.params), point.block) for point in run.tuning.sizes[0].ties]
+    (kernel,) = load_kernels(scale).kernels
+    assert (dict(kernel.parameters), kernel.launch.block) in tied
+    if scale.read_text(encoding="utf-8") != before:
+        assert "+EACH" in done.stdout or "+block" in done.stdout
+        assert f"Wrote {scale.name}" in done.stdout
+
+
 def test_python_searches_too(scale, tmp_path):
     found = api.tune(scale, sizes=2048, device="sim:h200", budget=2, save=tmp_path / "kept.json")
     assert not found.by_time
@@ -130,6 +144,7 @@ def test_python_searches_too(scale, tmp_path):
         (("gemm", "-k", "by_size"), "by_size chooses among other kernels", "Tune those that it names."),
         (("naive", "smem_padded"), "The kernels compute different operations", "Tune one operation"),
         (("smem_unrolled", "--block", "8x8"), "The block of smem_unrolled is fixed", "any_block = true"),
+        (("reg_8x8", "--values", "BK=8|16", "--write"), "comes with gpuprof", "Copy its file"),
         (("scale.cu", "--device", "none"), "only compiles, and a search needs times", "Use --device sim"),
         (("scale.cu", "--device", "sim:h200,0"), "mixes GPUs with devices that measure no time", "two runs"),
         (("scale.cu", "--device", "sim:h201"), "h201", "h200"),

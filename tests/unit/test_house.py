@@ -62,7 +62,7 @@ HOUSE: dict[str, str] = {
     "ncu": "Nsight Compute collects counters for cases.",
     "analysis": "Figures, roofline, reasons and claims: pure functions over a run.",
     "comparison": "What differs between runs: cases matched, verdicts, gates. Pure functions over runs.",
-    "tuning": "Searches parameters and blocks: space, correction, stages.",
+    "tuning": "Searches parameters and blocks: space, correction, stages, what is written into headers.",
     "report": "HTML, terminal and Markdown: pick figures, never compute them.",
     "commands": "What each command does.",
     "api": "What each command does, for Python programs.",
