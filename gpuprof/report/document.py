@@ -83,12 +83,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; tables that follow each other with the same columns but the first are aligned."""
+    """A table; tables that follow each other with the same columns but the first are aligned.
+
+    In a tinted one a cell's colour shows its share, not a bar.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     caption: str = ""
     headed: bool = True
+    tinted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

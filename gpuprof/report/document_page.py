@@ -73,7 +73,7 @@ class ReportPieces:
                 sign = text_of(mark)
                 return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{text_of(item.text)}</li>"
             case Table():
-                return self.table(item, kind)
+                return self.table(item, f"{kind} tinted" if item.tinted else kind)
             case CodeBlock():
                 return f'<pre tabindex="0" role="region" aria-label="Text">\n{text_of(item.text)}</pre>'
             case Drawing():

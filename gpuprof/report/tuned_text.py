@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points of a search, or of a run with several, as a document: the answer at each size, who is in front."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import Group
@@ -10,6 +11,7 @@ from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.status import status_of
 from gpuprof.comparison.tuned import (
+    BLOCK,
     TunedRow,
     TunedSize,
     answer_sentence,
@@ -27,6 +29,7 @@ from gpuprof.report.document import (
     Row,
     Section,
     Sentence,
+    Table,
     folded_table,
 )
 from gpuprof.results import Run
@@ -75,6 +78,7 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
         Column("of the best"),
     )
     rows = [_row(size, row, best) for row in size.rows]
+    yield from _map(size, f"{caption}, {_HEAD[size.by]}")
     yield from folded_table(columns, rows, _MOST_SHOWN, "point", f"{caption}, the best first")
     for row in size.wrong:
         status = status_of(run, row.case)
@@ -83,6 +87,48 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
         )
         text = f"{typed(row, several=size.several)} {status.word}: {reason}"
         yield Sentence(text, mark=status.mark, tone="bad")
+
+
+def _map(size: TunedSize, caption: str) -> Iterator[Table]:
+    """Points over two axes as a table that is its own heat map; nothing where fewer or more of them move.
+
+    Nor where most places would be empty.
+    """
+    points = [(_axes(row.values), row) for row in size.rows]
+    names = dict.fromkeys(name for values, _ in points for name in values)
+    along = {name: sorted({values.get(name, 0) for values, _ in points}) for name in names}
+    moving = [name for name, values in along.items() if len(values) > 1]
+    places = math.prod(len(along[name]) for name in moving)
+    if size.several or len(moving) != 2 or 2 * len(points) < places:
+        return
+    down, across = sorted(moving, key=lambda name: len(along[name]), reverse=True)
+    found = {(values.get(down, 0), values.get(across, 0)): row for values, row in points}
+    best = size.rows[0].value_us or 1.0
+    yield Table(
+        (Column(f"{down} \\ {across}"), *(Column(f"{value:,}") for value in along[across])),
+        tuple(
+            Row((Cell(f"{y:,}"), *(_place(size, found.get((y, x)), best) for x in along[across])))
+            for y in along[down]
+        ),
+        caption,
+        tinted=True,
+    )
+
+
+def _axes(values: Mapping[str, str]) -> dict[str, int]:
+    """A point's values as numbers, its block's extents one by one."""
+    block = zip("xyz", values.get(BLOCK, "").split("x"), strict=False)
+    held = {f"block {axis}": extent for axis, extent in block if extent}
+    return {name: int(value) for name, value in {**values, **held}.items() if name != BLOCK}
+
+
+def _place(size: TunedSize, row: TunedRow | None, best: float) -> Cell:
+    """A point's cell, the fuller the nearer it is to the best."""
+    if row is None:
+        return Cell("–")
+    value = row.value_us or best
+    digits = 2 if size.by == "model" else 3
+    return Cell(numbers.time_us(value, digits), mark=_mark(row), share=best / value)
 
 
 def _mark(row: TunedRow) -> str:
