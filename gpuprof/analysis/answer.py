@@ -10,14 +10,15 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.action_facts import Action
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
-from gpuprof.analysis.models import model_interval, too_near
-from gpuprof.analysis.speed import differ, is_noisy
+from gpuprof.analysis.models import model_interval, modelled_text, too_near
+from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Model, Run
 from gpuprof.text import format_extent, listed
 
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
+_MOST_NAMED = 3
 #: By what an answer says: how others are that cannot be told from it.
 _NEAR = {
     "timed": "within the noise of",
@@ -65,6 +66,8 @@ class Answer:
     model: Model | None = None
     bound_us: float | None = None
     reference: Versus | None = None
+    simplest: Versus | None = None
+    peak: str = ""
     limiter: Limiter | None = None
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
@@ -80,17 +83,48 @@ class Answer:
 
     @property
     def time(self) -> str:
-        """The time, a modelled one with its interval, or its lower bound, as text; empty without any."""
+        """The time or its lower bound, as text; empty without either."""
+        if self.time_us is None and self.model is not None:
+            return modelled_text(self.model)
+        return self.short_time
+
+    @property
+    def short_time(self) -> str:
+        """The same; of a modelled time only its middle, where the rest stands beside it."""
         if self.time_us is not None:
             return " ".join(filter(None, (numbers.time_us(self.time_us), self.noise)))
         if self.model is not None:
-            return model_interval(self.model)
+            return model_interval(self.model).partition(" (")[0]
         return f"at least {numbers.time_us(self.bound_us)}" if self.bound_us is not None else ""
 
     @property
-    def near(self) -> str:
+    def beside(self) -> str:
+        """What a tile says beside its time: a factor, or by how much a model may be off."""
+        versus = self.reference or self.simplest
+        if versus is None and self.model is not None:
+            return model_interval(self.model).removeprefix(f"{self.short_time} ")
+        return versus.text if versus else ""
+
+    def near(self, most: int = _MOST_NAMED) -> str:
         """Who cannot be told apart from it: `within the noise of cuBLAS and 2 more`; empty for nobody."""
-        return f"{_NEAR[self.kind]} {listed(self.alike, 1)}" if self.alike else ""
+        return f"{_NEAR[self.kind]} {listed(self.alike, most)}" if self.alike else ""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What else to know before believing it."""
+        unknown = f"not modelled: {listed([*self.unknown], _MOST_NAMED)}" if self.unknown else ""
+        return tuple(filter(None, (self.doubt, unknown)))
+
+    @property
+    def tile(self) -> tuple[str, ...]:
+        """What a tile says below the time: one share of a peak, what limits it, the launch overhead."""
+        overhead = self.overhead.text if self.overhead else ""
+        if self.action and overhead in self.action.text:
+            overhead = ""
+        limiter = self.limiter.brief if self.limiter else ""
+        if self.limiter and self.limiter.share_pct is not None:
+            limiter = f"limited by {limiter}"
+        return tuple(filter(None, (self.peak, overhead, limiter)))
 
 
 def answer_of(run: Run, ladder: SizeLadder) -> Answer:
@@ -116,6 +150,8 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
         time_us=speed.median_us,
         noise=f"±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else "",
         reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
+        simplest=_simplest(ladder, rung, speed),
+        peak=_peak(speed),
         alike=tuple(_alike(ladder, rung)),
     )
 
@@ -140,6 +176,30 @@ def shape_of(rung: Rung, case: Measurement) -> str:
     block = [format_extent(case.block)] if len({other.block for other in rung.cases}) > 1 else []
     varied = (key for key in case.params if len({other.params.get(key) for other in rung.cases}) > 1)
     return " ".join([*block, *(f"{key}={case.params[key]}" for key in varied)])
+
+
+def _simplest(ladder: SizeLadder, rung: Rung, speed: Speed) -> Versus | None:
+    """Against the first rung of the ladder that has a time."""
+    first = next(
+        (other for other in ladder.rungs if other.speed and not (other.is_reference or other.is_ceiling)),
+        rung,
+    )
+    if first is rung or first.speed is None:
+        return None
+    return Versus(first.kernel.id, first.speed.median_us / speed.median_us)
+
+
+def _peak(speed: Speed) -> str:
+    """The rate as a share of a peak, a measured one where known: `83.1 % of measured peak compute`."""
+    if speed.limit is None:
+        return ""
+    if speed.pct_of_measured_limit is not None:
+        return f"{numbers.percent(speed.pct_of_measured_limit)} of measured peak {speed.limit.name}"
+    if speed.pct_of_copy_bandwidth is not None and speed.limit.name == "bandwidth":
+        return f"{numbers.percent(speed.pct_of_copy_bandwidth)} of measured copy bandwidth"
+    if speed.pct_of_limit is None:
+        return ""
+    return f"{numbers.percent(speed.pct_of_limit)} of theoretical peak {speed.limit.name}"
 
 
 def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:

@@ -293,7 +293,8 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         """What the run says, a line for each size: the fastest kernel, its time, and what limits it."""
         from gpuprof.report.run_text import answer_content
 
-        return "\n".join(answer_content(answer, size.heading).text for size, answer, _ in self._answers)
+        found = ((answer_content(answer, size.heading), answer) for size, answer, _ in self._answers)
+        return "\n".join("; ".join((told.text.rstrip("."), *answer.cautions)) for told, answer in found)
 
     def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
         """The kernel that the answer names: the fastest, as measured, else as modelled, else by bounds.

@@ -117,7 +117,7 @@ class AnswerTile:
     @property
     def text(self) -> str:
         """For a place where it stands alone."""
-        return f"{self.lead} {self.size}: {self.kernel}, {', '.join(text for _, text in self.facts)}"
+        return f"{self.lead} {self.size}: {self.kernel}, {self.said}"
 
 
 @dataclass(frozen=True, slots=True)

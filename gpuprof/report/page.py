@@ -26,11 +26,11 @@ from gpuprof.report.charts import (
     telling_kernels,
 )
 from gpuprof.report.device_facts import device_facts, names_text, rates_table
-from gpuprof.report.document import AnswerTile, Cell, Column, Content, Row, Section, Sentence, Table
+from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import BoundPicture, KernelSection, anchors_of, kernel_sections, picture_of
 from gpuprof.report.ladder_table import steps_table
-from gpuprof.report.run_text import answer_content, reasons
+from gpuprof.report.run_text import reasons
 from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
 from gpuprof.text import listed
@@ -51,7 +51,6 @@ class SizeView:
     anchor: str
     ladder: SizeLadder
     answer: Answer
-    tile: AnswerTile | Sentence
     bounds: BoundPicture | None
     code: str
     steps: Table | None
@@ -156,7 +155,6 @@ def _group_view(
                 anchor=f"{anchor}-size-{index}",
                 ladder=ladder,
                 answer=answer,
-                tile=answer_content(answer, size.label),
                 bounds=picture_of(winner, alone=False) if winner else None,
                 code=anchors[winner.case.ran] if winner and winner.case.ran in anchors else "",
                 steps=steps_table(run, ladder, winner, anchors) if winner else None,

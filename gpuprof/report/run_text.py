@@ -57,7 +57,7 @@ _MOST_KERNELS = {1: 5, 2: 5, 3: 3}
 _MOST_ANSWERS, _MOST_REASONS, _MOST_CAUTIONS = 24, 6, 4
 _MOST_NAMED = 3
 #: Facts of an answer for which a table of answers has no room.
-_LONG_FACTS = {"launch", "as fast", "doubt", "not modelled", "chosen by"}
+_LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
 #: Signs of cautions by how grave they are.
@@ -169,13 +169,15 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         facts.append(("limited by", answer.limiter.word))
     if answer.overhead:
         facts.append(("launch", answer.overhead.text))
-    facts += [(label, text) for label, text in (("as fast", answer.near), ("doubt", answer.doubt)) if text]
-    # The lead says that it is modelled, and the table how far it may be off.
-    said = ", ".join((answer.time.partition(" (")[0], *(text for _, text in facts[1:])))
+    if answer.alike:
+        facts.append(("as fast", answer.near(1)))
+    said = ", ".join(text for _, text in facts)
+    if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
+        said = said.replace(answer.time, answer.short_time, 1)
     if answer.unknown:
         facts.append(("not modelled", f"not modelled: {listed([*answer.unknown], 2)}"))
     if answer.alias:
-        facts.append(("chosen by", f"chosen by {answer.alias}"))
+        facts.append(("chosen by", answer.alias))
     return AnswerTile(
         _TIMES[answer.kind][1],
         size,
