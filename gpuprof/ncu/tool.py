@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpuprof import signals
 from gpuprof.errors import ToolError
+from gpuprof.toolchain.assembling import installed
 
 PERMISSION_FIX = (
     "Run as root, or let every user count: put 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' into a"
@@ -114,12 +115,8 @@ def first_error(output: str) -> str | None:
     return None
 
 
-#: Where NVIDIA's installers put it, besides the search path.
-_PLACES = (
-    ("/usr/local/cuda/bin", "ncu"),
-    ("/usr/local", "cuda-*/bin/ncu"),
-    ("/opt/nvidia/nsight-compute", "*/ncu"),
-)
+#: Where NVIDIA's installers put it, besides where each of its programs may be.
+_PLACES = (("/usr/local", "cuda-*/bin/ncu"), ("/opt/nvidia/nsight-compute", "*/ncu"))
 #: How soon a wait notices that the command has been asked to end.
 _POLL_S = 0.1
 #: The first version whose raw page names the instances of a metric.
@@ -154,7 +151,7 @@ class Ncu:
 
 
 def find_ncu(chosen: str | None = None) -> Ncu:
-    """The Nsight Compute to use: the one named, else GPUPROF_NCU, the search path, NVIDIA's directories.
+    """The Nsight Compute to use: the one named, else GPUPROF_NCU, the search path, toolkits, the newest.
 
     Raises:
         NcuError: There is none, or the named one cannot be run.
@@ -165,14 +162,12 @@ def find_ncu(chosen: str | None = None) -> Ncu:
         if path is None:
             raise NcuError(f"{named} is not a program that can be run.", fix=_INSTALL)
         return Ncu(path)
-    path = shutil.which("ncu")
-    if path:
-        return Ncu(path)
-    found = [entry for place, pattern in _PLACES for entry in Path(place).glob(pattern)]
-    usable = [entry for entry in found if os.access(entry, os.X_OK) and entry.is_file()]
-    if not usable:
-        raise NcuError("Nsight Compute (ncu) was not found.", fix=_INSTALL)
-    return Ncu(str(max(usable, key=lambda entry: [int(part) for part in re.findall(r"\d+", str(entry))])))
+    others = [entry for place, pattern in _PLACES for entry in Path(place).glob(pattern)]
+    others.sort(key=lambda entry: [int(part) for part in re.findall(r"\d+", str(entry))], reverse=True)
+    for entry in (*installed("ncu"), *others):
+        if os.access(entry, os.X_OK) and entry.is_file():
+            return Ncu(str(entry))
+    raise NcuError("Nsight Compute (ncu) was not found.", fix=_INSTALL)
 
 
 def run_to_end(command: list[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":
