@@ -23,7 +23,6 @@ _TURNS = np.float32(1 / (2 * np.pi))
 #: Steps of a quarter turn that they tell apart.
 _QUARTER = 1 << 23
 _UPPER_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
-_F64_TINY = 2.0**-1022  # smallest normal float64
 
 
 def _divide(a: Lanes, b: Lanes) -> Lanes:
@@ -110,5 +109,4 @@ def _of_upper_words(function: Compute) -> Compute:
 
 
 def _cut(value: Lanes) -> Lanes:
-    cut = (value.view(np.uint64) & _UPPER_WORD).view(np.float64)
-    return np.where(np.abs(cut) < _F64_TINY, np.copysign(0.0, cut), cut)
+    return flush((value.view(np.uint64) & _UPPER_WORD).view(np.float64))

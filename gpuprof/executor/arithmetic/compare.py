@@ -52,16 +52,12 @@ def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
         compare = lambda a, b: ~opposite(a, b)  # noqa: E731
     if op.has("ftz") and kind not in ("f32", "f16"):
         raise NotInTable
-    if kind in HALVES:
-        tiny = halves.TINY[kind] if op.has("ftz") else 0.0
 
-        def value(bits: Lanes) -> Lanes:
-            return halves.flushed(bits.view(HALVES[kind]), tiny)
+    def value(given: Lanes) -> Lanes:
+        held = given.view(HALVES[kind]) if kind in HALVES else given
+        return exact.flush(held) if op.has("ftz") else held
 
-        return lambda a, b: compare(value(a), value(b))
-    if op.has("ftz"):
-        return lambda a, b: compare(exact.flush(a), exact.flush(b))
-    return compare
+    return (lambda a, b: compare(value(a), value(b))) if kind in HALVES or op.has("ftz") else compare
 
 
 def _combined(op: Mnemonic, compare: Compute) -> tuple[Compute, tuple[np.dtype[Any], ...]]:

@@ -12,11 +12,14 @@ import ctypes
 import platform
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from gpuprof.executor.lanes.scalars import Lanes
 
-_F32_TINY = np.float32(2.0**-126)  # smallest normal float32
+#: The smallest normal number of each type.
+_TINY = {np.dtype(np.float16): 2.0**-14, np.dtype(np.float32): 2.0**-126, np.dtype(np.float64): 2.0**-1022}
+_TINY[np.dtype(ml_dtypes.bfloat16)] = 2.0**-126
 #: What the C library calls the rounding modes of this CPU.
 _CPU_MODES = (
     {"rn": 0, "rp": 0x40_0000, "rm": 0x80_0000, "rz": 0xC0_0000}
@@ -42,8 +45,8 @@ def in_mode(compute: Callable[..., Lanes], mode: str) -> Callable[..., Lanes]:
 
 
 def flush(value: Lanes) -> Lanes:
-    """Return float32 `value` with subnormals replaced by zeros of their sign (`.ftz`)."""
-    return np.where(np.abs(value) < _F32_TINY, np.copysign(np.float32(0), value), value)
+    """Return floats with subnormals replaced by zeros of their sign (`.ftz`)."""
+    return np.where(np.abs(value) < _TINY[value.dtype], np.copysign(value.dtype.type(0), value), value)
 
 
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:

@@ -13,8 +13,6 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 TYPES = ("f16", "bf16", "f16x2", "bf16x2")
 _WORD = np.dtype(np.uint16)
-#: The smallest normal number of each.
-TINY = {"f16": 2.0**-14, "bf16": 2.0**-126}
 
 # float32 holds the sum or product of two halves to more than twice their bits plus two, so that rounding
 # once more, to half, is as good as rounding once; float64 does the same for bfloat16.
@@ -70,16 +68,16 @@ def _computation(op: Mnemonic) -> Compute:
         compute = (_OF_NAN if op.has("NaN") else _COMPUTE)[op.base]
     if op.has("xorsign"):
         compute = of_sizes(compute)
-    tiny = TINY[kind] if op.has("ftz") else 0.0
+    flushed: Compute = exact.flush if op.has("ftz") else lambda values: values
     wide = kind == "bf16" or op.base in ("ex2", "tanh", "fma")
 
     def of_bits(*bits: Lanes) -> Lanes:
-        values = [flushed(b.view(HALVES[kind]), tiny) for b in bits]
+        values = [flushed(b.view(HALVES[kind])) for b in bits]
         if wide:
             result = exact.narrow(compute(*(each.astype(np.float64) for each in values)), HALVES[kind], "rn")
         else:
             result = compute(*values)
-        return canonical(flushed(result, tiny)).view(_WORD)
+        return canonical(flushed(result)).view(_WORD)
 
     return of_bits
 
@@ -87,13 +85,6 @@ def _computation(op: Mnemonic) -> Compute:
 def _fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Return float64 a * b + c of halves: the product is exact, and the sum rounded to odd."""
     return exact.to_odd(*exact.two_sum(a * b, c))
-
-
-def flushed(values: Lanes, tiny: float) -> Lanes:
-    """Return values with those below `tiny` as zeros of their sign."""
-    if not tiny:
-        return values
-    return np.where(np.abs(values) < tiny, np.copysign(values.dtype.type(0), values), values)
 
 
 def _clamped(compute: Compute, kind: str, op: Mnemonic) -> Compute:

@@ -23,6 +23,7 @@ from gpuprof.copy_engine import (
     TENSOR_MAP_BYTES,
 )
 from gpuprof.executor.faults import LaunchRefused
+from gpuprof.executor.lanes.scalars import ARITHMETIC
 
 MAGIC = b"gpuprof\0"
 _LAYOUT = struct.Struct("<8sQ4s3Bx5Q4Q5H5B")
@@ -40,18 +41,8 @@ FIELDS = {
     "interleave_layout": (111, 1),
 }
 #: Types of elements that a map can have, as PTX calls them, and their bytes.
-ITEM_BYTES = {
-    "u8": 1,
-    "u16": 2,
-    "u32": 4,
-    "s32": 4,
-    "u64": 8,
-    "s64": 8,
-    "f16": 2,
-    "bf16": 2,
-    "f32": 4,
-    "f64": 8,
-}
+_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64")
+ITEM_BYTES = {kind: ARITHMETIC[kind].itemsize for kind in _TYPES}
 _FLOATS = ("f16", "f32", "f64")
 _NAN_FILL = b"\xf7\x7f"
 _LARGEST_STRIDE = 1 << 40

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.float_runs import Tape
+from gpuprof.executor.arithmetic.float_runs import OPERATIONS, Tape
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_accesses import MemoryRequest
@@ -100,19 +100,8 @@ def _valid(pattern: SharedPattern, displacement: int) -> NDArray[np.int64]:
 
 
 #: What is collected, and what a tape calls it; a move only gives a value another name.
-_COLLECTED: dict[tuple[str, ...], str] = {
-    ("fma", "rn", "f32"): "fma",
-    ("fms", "rn", "f32"): "fms",
-    ("fnma", "rn", "f32"): "fnma",
-    ("fnms", "rn", "f32"): "fnms",
-    ("mul", "f32"): "mul",
-    ("mul", "rn", "f32"): "mul",
-    ("add", "f32"): "add",
-    ("add", "rn", "f32"): "add",
-    ("sub", "f32"): "sub",
-    ("sub", "rn", "f32"): "sub",
-    ("mov", "f32"): "",
-}
+_COLLECTED: dict[tuple[str, ...], str] = {("mov", "f32"): ""}
+_COLLECTED |= {(name, *rounded, "f32"): name for name in OPERATIONS for rounded in ((), ("rn",))}
 #: Below this a call of its own for each is as cheap.
 _FEWEST = 3
 _F32 = ARITHMETIC["f32"]
