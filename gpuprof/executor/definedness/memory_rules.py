@@ -41,7 +41,7 @@ def load(coder: Coder, item: Instruction, step: Step) -> Step:
         mask, state, before = masked(batch), followed(batch), list(batch.registers)
         require(batch, places, mask.lanes, item.line, _ADDRESS)
         if (origin := state.origin(state.heard(step), item.line)) is not None:
-            before = state.on_bits(step, before, origin, item.line)
+            before = state.on_bits(step, before)
         for target in targets:
             bits = before[target.place.slot]
             value = Undefined(bits.view(bits_dtype(bits.dtype)), origin) if origin is not None else None
@@ -75,7 +75,8 @@ def store(coder: Coder, item: Instruction, step: Step, decode: Callable[[Coder, 
             registers, origin = list(batch.registers), of_another_lane(first_origin(found))
             for place, at in zip(values, moved, strict=True):
                 registers[at.slot] = place.bits(batch)
-            state.on_bits(mover, registers, origin, item.line)
+            state.on_bits(mover, registers)
+            state.require_none_stored(origin, item.line)
             for access in heard:
                 access.keep(origin)
 

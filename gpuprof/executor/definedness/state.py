@@ -8,6 +8,7 @@ origin.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -160,6 +161,7 @@ class UndefinedBits(Listener, Observer):
         self._shared = SharedMemory(batch.blocks, batch.shared.size)
         self._shared.content.fill(0xFF)
         self._local = np.full_like(batch.local, 0xFF)
+        self._global = _DefinedMemory()
         self.shared = MemoryBits(self._shared.content.reshape(-1), 0)
         self.local = MemoryBits(self._local, LOCAL)
         for part in own.reserved(batch.layout):
@@ -239,31 +241,35 @@ class UndefinedBits(Listener, Observer):
         step(self._batch)
         return self._heard
 
-    def on_bits(self, step: Step, registers: list[Lanes], origin: Origins, line: int) -> list[Lanes]:
-        """Run a step that moves values on undefined bits instead, also in memory; return the registers after.
-
-        None of these, which have such origins, may go to global memory.
-        """
-        batch, memory = self._batch, _DefinedMemory()
-        blocks = SharedBlocks(self._shared, batch.layout)
-        tally = Tally(len(batch.tally.events), len(batch.tally.threads), batch.blocks)
-        events = Events(batch.events.order, blocks, batch.events.local, tally)
-        events.observe([memory], [memory])  # type: ignore[list-item]
-        beside = {"memory": memory, "shared": self._shared, "local": self._local, "tally": tally}
-        beside |= {"registers": list(registers), "events": events}
+    def on_bits(self, step: Step, registers: list[Lanes]) -> list[Lanes]:
+        """Run a step on undefined bits in the place of values, also in memory; return the registers after."""
+        batch, beside = self._batch, {**self._beside, "registers": list(registers)}
         own = {name: getattr(batch, name) for name in beside}
         vars(batch).update(beside)
         try:
             step(batch)
-            result = batch.registers
-        finally:
+            return batch.registers
+        finally:  # a warp operation may first have to wait
             vars(batch).update(own)
-        if memory.wrong is not None:
-            position = first_true(memory.wrong[0])
-            buffer = batch.memory.nearest(int(self.spread(memory.wrong[1])[position]))
+
+    @cached_property
+    def _beside(self) -> dict[str, Any]:
+        """What a batch has where undefined bits move: nobody hears of that, and nothing is counted."""
+        batch, blocks = self._batch, SharedBlocks(self._shared, self._batch.layout)
+        tally = Tally(len(batch.tally.events), len(batch.tally.threads), batch.blocks)
+        events = Events(batch.events.order, blocks, batch.events.local, tally)
+        events.observe([self._global], [self._global])  # type: ignore[list-item]
+        memories = {"memory": self._global, "shared": self._shared, "local": self._local}
+        return {**memories, "tally": tally, "events": events}
+
+    def require_none_stored(self, origin: Origins, line: int) -> None:
+        """Report the first undefined bits that went to global memory, which have such origins."""
+        if self._global.wrong is not None:
+            lanes, address = self._global.wrong
+            position = first_true(lanes)
+            buffer = self._batch.memory.nearest(int(self.spread(address)[position]))
             use = f"stores to {buffer.name if buffer is not None else 'global memory'}"
             self.refuse(int(self.spread(origin)[position]), position, line, use)
-        return result
 
     def origin(self, heard: Sequence[Heard], line: int) -> Origins | None:
         """Return the origin of what is undefined of all that lanes found, for each lane; None if nothing is.

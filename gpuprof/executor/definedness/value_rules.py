@@ -230,19 +230,12 @@ def _trying(coder: Coder, item: Instruction, step: Step, places: list[RegisterOp
 
 
 def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[Target]) -> list[Lanes]:
-    """Return what an instruction makes of other values, as bits.
-
-    It must do nothing but write its targets: registers are put back as they were.
-    """
-    registers = batch.registers
-    batch.registers = list(registers)
+    """Return what an instruction makes of other values, as bits; it must do nothing but write its targets."""
+    registers = list(batch.registers)
     for slot, value in values.items():
-        batch.registers[slot] = value
-    try:
-        step(batch)
-        return [batch.registers[target.place.slot].view(bits_dtype(target.place.kept)) for target in targets]
-    finally:  # a warp operation may first have to wait
-        batch.registers = registers
+        registers[slot] = value
+    made = followed(batch).on_bits(step, registers)
+    return [made[target.place.slot].view(bits_dtype(target.place.kept)) for target in targets]
 
 
 def _filled(batch: Batch, place: RegisterOperand, undefined: Undefined, *, ones: bool) -> Lanes:
