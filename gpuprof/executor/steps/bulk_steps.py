@@ -97,68 +97,64 @@ def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
         return bulk_store(coder, item)
     if spaces == ["shared", "shared"] and words <= _BETWEEN:
         coder.uncounted |= {"shared_load", "shared_store"}
-        return _copy_between_blocks(coder, item)
+        return _load(coder, item)
     if spaces != ["shared", "global"] or not words <= _INWARD:
         raise UnsupportedInstruction(item.name, item.line)
     coder.uncounted |= {"global_load", "shared_store"}
     return (_tensor_load if "tensor" in words else _load)(coder, item)
 
 
+class _Stretch:
+    """The operands of a copy of bytes in a row: where to, where from, and how many."""
+
+    def __init__(self, coder: Coder, item: Instruction) -> None:
+        self._line = item.line
+        spaces = [word for word in item.opcode if word in ("shared", "global")]
+        self.in_shared = [space == "shared" for space in spaces]
+        self._places = [
+            BulkAddress(coder, item, operand, shared=shared)
+            for operand, shared in zip(item.operands, self.in_shared, strict=False)
+        ]
+        self._size = coder.reader(item.operands[2], S32, item)
+
+    def ends(self, batch: Batch, mask: Mask, rank: int | None = None) -> tuple[Lanes, Lanes, Lanes]:
+        """Return where the bytes of each lane go and where from, and how many they are, once checked."""
+        to, start = self._places[0](batch, mask, rank), self._places[1](batch, mask)
+        length = mask.joined(self._size(batch)).astype(np.int64)
+        for place, shared, way in zip((to, start), self.in_shared, ("to", "from"), strict=True):
+            what = f"{way} byte {{}} of shared memory" if shared else f"{way} {{:#x}}"
+            check_multiple(batch, self._line, mask, place, CHUNK_BYTES, what)
+        check_multiple(batch, self._line, mask, length, CHUNK_BYTES, "of {} bytes")
+        if self.in_shared[0]:
+            to = in_shared(batch, self._line, mask, to, length, remote=True)
+        return to, in_shared(batch, self._line, mask, start, length) if self.in_shared[1] else start, length
+
+
 def _load(coder: Coder, item: Instruction) -> Step:
-    """From global to shared memory, counted by an mbarrier."""
-    target, source = (
-        BulkAddress(coder, item, item.operands[0], shared=True),
-        BulkAddress(coder, item, item.operands[1]),
-    )
-    size = coder.reader(item.operands[2], S32, item)
-    barrier = BarrierOperand(coder, item, item.operands[3])
+    """To shared memory, counted by an mbarrier: from global memory, or from that of another block."""
+    stretch, barrier = _Stretch(coder, item), BarrierOperand(coder, item, item.operands[3])
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
-        to, start = target(batch, mask, rank), source(batch, mask)
-        length = mask.joined(size(batch)).astype(np.int64)
         columns = barrier.use(batch, mask, rank)
-        check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
-        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
-        check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        to = in_shared(batch, item.line, mask, to, length, remote=True)
+        to, start, length = stretch.ends(batch, mask, rank)
         if batch.events.address_only:
-            tell_of_reads(batch, item.line, mask, mask.held(start), mask.held(length))
+            if not stretch.in_shared[1]:
+                tell_of_reads(batch, item.line, mask, mask.held(start), mask.held(length))
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
             pattern = batch.bulk.pattern(to, length, part)
-            addresses = of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
-            places = BulkPlaces(pattern, addresses, CHUNK_BYTES)
-            values = gathered(batch, item.line, places)
-            batch.bulk.load(pattern, values, column, item.line, places)
+            if stretch.in_shared[1]:
+                origin = batch.bulk.pattern(start, length, part)
+                values = batch.shared.load_chunks(origin)
+                values = values.reshape(1 if pattern.leading > 1 else batch.blocks, -1)
+                batch.bulk.load_shared(pattern, origin, values, column, item.line)
+            else:
+                addresses = of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
+                places = BulkPlaces(pattern, addresses, CHUNK_BYTES)
+                batch.bulk.load(pattern, gathered(batch, item.line, places), column, item.line, places)
 
     return _to_each_block(coder, item, copy)
-
-
-def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
-    """From a block's shared memory to another's of its cluster, counted by an mbarrier there."""
-    target, source = (BulkAddress(coder, item, operand, shared=True) for operand in item.operands[:2])
-    size = coder.reader(item.operands[2], S32, item)
-    barrier = BarrierOperand(coder, item, item.operands[3])
-
-    def step(batch: Batch, mask: Mask) -> None:
-        to, start, length = target(batch, mask), source(batch, mask), size(batch).astype(np.int64)
-        columns = barrier.use(batch, mask)
-        check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
-        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
-        check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        to = in_shared(batch, item.line, mask, to, length, remote=True)
-        start = in_shared(batch, item.line, mask, start, length)
-        if batch.events.address_only:
-            batch.bulk.bring(columns, mask, length)
-            return
-        for column, part in by_number(columns, mask):
-            pattern, origin = (batch.bulk.pattern(place, length, part) for place in (to, start))
-            values = batch.shared.load_chunks(origin)
-            values = values.reshape(1 if pattern.leading > 1 else batch.blocks, -1)
-            batch.bulk.load_shared(pattern, origin, values, column, item.line)
-
-    return where_active(coder, item, step)
 
 
 def _tensor_load(coder: Coder, item: Instruction) -> Step:
@@ -258,18 +254,10 @@ def bulk_store(coder: Coder, item: Instruction) -> Step:
 
 def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step:
     """A stretch of bytes."""
-    target, source = (
-        BulkAddress(coder, item, item.operands[0]),
-        BulkAddress(coder, item, item.operands[1], shared=True),
-    )
-    size = coder.reader(item.operands[2], S32, item)
+    stretch = _Stretch(coder, item)
 
     def step(batch: Batch, mask: Mask) -> None:
-        to, start, length = target(batch, mask), source(batch, mask), size(batch).astype(np.int64)
-        check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to {:#x}")
-        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
-        check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        start = in_shared(batch, item.line, mask, start, length)
+        to, start, length = stretch.ends(batch, mask)
         pattern = batch.bulk.pattern(start, length, mask)
         addresses = of_chunks(pattern, to) + pattern.place * CHUNK_BYTES
         _send(batch, item.line, pattern, addresses, combine)
