@@ -160,10 +160,10 @@ class UndefinedBits(Listener, Observer):
         #: Undefined bits in the place of the content.
         self._shared = SharedMemory(batch.blocks, batch.shared.size)
         self._shared.content.fill(0xFF)
-        self._local = np.full_like(batch.local, 0xFF)
+        self._local = LocalLanes(np.full_like(batch.local.content, 0xFF), batch.local.starts)
         self._global = _DefinedMemory()
         self.shared = MemoryBits(self._shared.content.reshape(-1), 0)
-        self.local = MemoryBits(self._local, LOCAL)
+        self.local = MemoryBits(self._local.content, LOCAL)
         for part in own.reserved(batch.layout):
             self._shared.content[:, part] = 0
         self.registers = {slot: never_written(dtype) for slot, dtype in unwritten.items()}
@@ -257,7 +257,7 @@ class UndefinedBits(Listener, Observer):
         """What a batch has where undefined bits move: nobody hears of that, and nothing is counted."""
         batch, blocks = self._batch, SharedBlocks(self._shared, self._batch.layout)
         tally = Tally(len(batch.tally.events), len(batch.tally.threads), batch.blocks)
-        events = Events(batch.events.order, blocks, batch.events.local, tally)
+        events = Events(batch.events.order, blocks, self._local, tally)
         events.observe([self._global], [self._global])  # type: ignore[list-item]
         memories = {"memory": self._global, "shared": self._shared, "local": self._local}
         return {**memories, "tally": tally, "events": events}

@@ -48,7 +48,7 @@ class Events:
         self.address_only = False
         self.listeners: list[Listener] = []
         self.signals = Signals()
-        self._shared, self.local, self._tally = shared, local, tally
+        self._shared, self._local, self._tally = shared, local, tally
         #: By the address of a buffer.
         self._observers: dict[int, list[Observer]] = {}
 
@@ -56,7 +56,7 @@ class Events:
         """From now on these are told who touches what they want to know of, and listeners of all the rest."""
         # Before those that judge: what is wrong ends the launch.
         self.listeners[:0] = [one for one in observers if isinstance(one, Listener)]
-        everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self.local]
+        everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self._local]
         for buffer in everything:
             if wanting := [one for one in observers if one.wants(buffer)]:
                 self._observers.setdefault(buffer.address, []).extend(wanting)

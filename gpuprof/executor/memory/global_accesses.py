@@ -15,7 +15,7 @@ from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.moments import Numbers
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
@@ -180,14 +180,33 @@ class MemoryOperation:
         return spread.reshape(-1) if self.mask.whole else spread[np.broadcast_to(self.mask.lanes, shape)]
 
 
-@dataclass(frozen=True)
 class LocalLanes:
-    """The local memory of all lanes of a batch, one after the other, as observers see it."""
+    """The local memory of all lanes of a batch, one after the other, as if it were one buffer.
 
-    size: int
-    address: int = 1
-    item_bytes: int = 1
-    name: str = "local memory"
+    Those of a lane start at one of `starts`. `written` tells the bytes to which something has been written.
+    """
+
+    address, item_bytes, name = 1, 1, "local memory"
+    read_only = combined = loaded = False
+
+    def __init__(self, content: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
+        self.content, self.size, self.starts = content, content.size, starts
+        self.written = np.zeros(self.size, dtype=np.bool_)
+
+    def view(self, size: int) -> NDArray[Any]:
+        """Return the content as elements of `size` bytes."""
+        return self.content.view(moved_dtype(size))
+
+    changeable = view
+
+    def store(self, index: NDArray[np.intp], values: Lanes, size: int) -> None:
+        """Store `values` at `index`, both in elements of `size` bytes."""
+        self.view(size)[index] = values
+        self.mark(index, size)
+
+    def mark(self, index: NDArray[np.intp], size: int) -> None:
+        """Remember that something was written there, though perhaps not its value."""
+        self.written.reshape(-1, size)[index] = True
 
 
 #: The names of a thread of a launch, by its number: threadIdx and blockIdx.

@@ -165,11 +165,10 @@ class Batch:
         self.shared = SharedMemory(self.blocks, layout.all_bytes)
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
-        self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
-        self.local_written = np.zeros(self.local.size, dtype=np.bool_)
+        starts = self.local_bytes * np.arange(lanes).reshape(self.blocks, self.warps, WARP)
+        self.local = LocalLanes(np.zeros(lanes * self.local_bytes, dtype=np.uint8), starts)
         order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
-        blocks, local = SharedBlocks(self.shared, layout), LocalLanes(self.local.size)
-        self.events = Events(order, blocks, local, tally)
+        self.events = Events(order, SharedBlocks(self.shared, layout), self.local, tally)
         self.flights = GlobalFlights(self.events, memory, self.fault, self.names)
         self.copies = AsyncCopies(self.shared, self.flights, self.events)
         self.memo = AccessMemory()
@@ -219,11 +218,6 @@ class Batch:
     def products(self) -> SourceReads:
         """What `wgmma` multiplies."""
         return SourceReads(self.bulk, self.warps, Access.MULTIPLIED, Access.PRODUCT)
-
-    @cached_property
-    def lane_numbers(self) -> NDArray[np.int64]:
-        """The number of each lane in the batch: shape (blocks, warps, 32)."""
-        return np.arange(self.blocks * self.warps * WARP).reshape(self.blocks, self.warps, WARP)
 
     def fault(
         self,

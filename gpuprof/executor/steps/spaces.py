@@ -8,7 +8,7 @@ elements of the access size; what they mean is the instruction's business.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors
-from gpuprof.executor.memory.global_accesses import Manner, MemoryRequest
+from gpuprof.executor.memory.global_accesses import LocalLanes, Manner, MemoryRequest
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
@@ -64,6 +64,7 @@ class GlobalSpace:
     """Global memory: requests, sectors and useful bytes are counted."""
 
     request: MemoryRequest
+    is_global: ClassVar[bool] = True
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from the buffers that hold the addresses."""
@@ -96,9 +97,8 @@ class GlobalSpace:
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
     ) -> Lanes:
         """Change elements in place, counted as one access."""
-        self.count(batch, address, mask, in_turn=True)
         old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
-        for buffer, part in self.parts(batch, address, mask, "updates"):
+        for buffer, part in self._counted_parts(batch, address, mask, "updates", in_turn=True):
             if buffer.read_only:
                 self._fault(batch, address, part.lanes, "updates", "which is read-only")
             lanes = np.broadcast_to(part.lanes, old.shape)
@@ -110,7 +110,7 @@ class GlobalSpace:
                 buffer.mark(index, self.request.size)
             else:
                 content = buffer.changeable(self.request.size)
-                old[lanes] = apply(content, index, lanes, True).view(old.dtype)
+                old[lanes] = apply(content, index, lanes, self.is_global).view(old.dtype)
                 buffer.store(index, content[index], self.request.size)
                 failed = _failed(old, lanes, expected)
             batch.events.tell("update", buffer, failed, **self.request.access(places, part))
@@ -132,15 +132,17 @@ class GlobalSpace:
         return found
 
     def _counted_parts(
-        self, batch: Batch, address: Lanes, mask: Mask, verb: str
-    ) -> list[tuple[Buffer, Mask]]:
+        self, batch: Batch, address: Lanes, mask: Mask, verb: str, *, in_turn: bool = False
+    ) -> list[tuple[Buffer | LocalLanes, Mask]]:
         """Count an access, and divide its lanes: mostly one buffer holds all."""
-        print_of = self.count(batch, address, mask)
+        print_of = self.count(batch, address, mask, in_turn=in_turn)
         buffer = batch.memory.holding(print_of.low, print_of.high)
         known = buffer is not None and buffer.allotted is None
-        return [(buffer, mask)] if buffer and known else self.parts(batch, address, mask, verb)
+        return [(buffer, mask)] if buffer and known else self._parts(batch, address, mask, verb)
 
-    def parts(self, batch: Batch, address: Lanes, mask: Mask, verb: str) -> list[tuple[Buffer, Mask]]:
+    def _parts(
+        self, batch: Batch, address: Lanes, mask: Mask, verb: str
+    ) -> list[tuple[Buffer | LocalLanes, Mask]]:
         """Divide the lanes by the buffer that they point into; a lane that points into none is a fault."""
         lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, address.shape))
         parts, left = batch.memory.divided(address + self.request.offset, self.request.size, lanes)
@@ -148,7 +150,7 @@ class GlobalSpace:
             self._fault(batch, address, left, verb, "")
         return [(buffer, mask.of(inside)) for buffer, inside in parts]
 
-    def _index(self, buffer: Buffer, address: Lanes, mask: Mask) -> NDArray[np.intp]:
+    def _index(self, buffer: Buffer | LocalLanes, address: Lanes, mask: Mask) -> NDArray[np.intp]:
         shift = self.request.size.bit_length() - 1
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
@@ -294,60 +296,32 @@ def _failed(old: Lanes, lanes: Bools, expected: Lanes | None) -> Bools | None:
 
 
 @dataclass
-class LocalSpace:
-    """Local memory: each lane's own bytes."""
+class LocalSpace(GlobalSpace):
+    """Local memory: each lane's own bytes, which no other lane can see; requests are counted."""
 
-    request: MemoryRequest
+    is_global = False
 
-    def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
-        """Gather, each lane from its own bytes."""
-        index = self._index(batch, address, mask)
-        if batch.events.address_only:
-            return nothing(self.request.size)
-        if not batch.passes_on(FaultKind.UNINITIALISED_LOCAL):
-            missing = np.asarray(~self._written(batch).take(index, axis=0).all(axis=-1))
-            text = "reads a variable or array of its own to which nothing had been written"
-            batch.refuse(FaultKind.UNINITIALISED_LOCAL, mask, missing, self.request.line, text)
-        batch.events.tell("read", batch.events.local, **self.request.access(index, mask))
-        return batch.local.view(moved_dtype(self.request.size)).take(index)
-
-    def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
-        """Scatter, each lane to its own bytes."""
-        places = self._index(batch, address, mask)
-        index, chosen = scatter(places, values, mask)
-        batch.events.tell("write", batch.events.local, values, **self.request.access(places, mask))
-        self._written(batch)[index] = True
-        if not batch.events.address_only:
-            batch.local.view(moved_dtype(self.request.size))[index] = chosen
-
-    def update(
-        self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
-    ) -> Lanes:
-        """Change elements in place: no other lane can see them."""
-        index = self._index(batch, address, mask)
-        lanes = np.broadcast_to(mask.lanes, index.shape)
-        content = batch.local.view(moved_dtype(self.request.size))
-        old, failed = content[index], None
-        self._written(batch)[index[lanes]] = True
-        if not batch.events.address_only:
-            old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
-            failed = _failed(old, lanes, expected)
-        batch.events.tell("update", batch.events.local, failed, **self.request.access(index, mask))
-        return old
-
-    def _written(self, batch: Batch) -> NDArray[np.bool_]:
-        """Which bytes of each element something has been written to."""
-        return batch.local_written.reshape(-1, self.request.size)
-
-    def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
-        request = self.request
+    def _counted_parts(
+        self, batch: Batch, address: Lanes, mask: Mask, verb: str, *, in_turn: bool = False
+    ) -> list[tuple[Buffer | LocalLanes, Mask]]:
+        request, local = self.request, batch.local
         check_bounds(batch, request, address, mask, batch.local_bytes, "local")
         check_alignment(batch, request, address, mask)
         if request.site is not None:
             batch.tally.add(request.site, "requests", mask.warp_count)
-        own = batch.lane_numbers * (batch.local_bytes // request.size)
-        index = (address.astype(np.int64) + request.offset) // request.size
-        return own + (index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0))
+        passes_on = batch.events.address_only or batch.passes_on(FaultKind.UNINITIALISED_LOCAL)
+        if verb == "reads" and not passes_on:
+            written = local.written.reshape(-1, request.size).take(self._index(local, address, mask), axis=0)
+            text = "reads a variable or array of its own to which nothing had been written"
+            missing = np.asarray(~written.all(axis=-1))
+            batch.refuse(FaultKind.UNINITIALISED_LOCAL, mask, missing, request.line, text)
+        return [(local, mask)]
+
+    def _index(self, buffer: Buffer | LocalLanes, address: Lanes, mask: Mask) -> NDArray[np.intp]:
+        assert isinstance(buffer, LocalLanes)
+        index = (address.astype(np.int64) + self.request.offset) // self.request.size
+        index = index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
+        return buffer.starts // self.request.size + index
 
 
 @dataclass

@@ -137,8 +137,8 @@ class _CallReader:
         """Return up to `most` bytes; a fault where there are not even `least`."""
         memory: NDArray[np.uint8]
         if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
-            first = int(batch.lane_numbers[position]) * batch.local_bytes
-            memory, start = batch.local[first : first + batch.local_bytes], address - LOCAL_WINDOW
+            first = int(batch.local.starts[position])
+            memory, start = batch.local.content[first : first + batch.local_bytes], address - LOCAL_WINDOW
         elif SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
             memory, start = batch.shared.content[position[0]], address - SHARED_WINDOW - self.shared_start
         else:
