@@ -224,7 +224,7 @@ _FIGURES = (
     _cold(
         "median_us",
         "Median",
-        "Median of the samples, L2 flushed before each.",
+        "Median of the samples, L2 flushed before each; ~ is a noisy one.",
         unit="us",
         source="speed",
         short="Time",

@@ -37,19 +37,16 @@ class Limiter:
     evidence: str = ""
 
     @property
-    def part(self) -> str:
-        """For example `issue`, `shared memory`, `latency`."""
-        return "too few blocks" if self.key == "grid" else self.name
-
-    @property
     def word(self) -> str:
-        """For example `issue-bound`, `shared-memory-bound`, `latency-bound`."""
-        return self.part if self.key == "grid" else f"{self.name.replace(' ', '-')}-bound"
+        """For example `issue-bound`, `shared-memory-bound`, `too few blocks`."""
+        return self.brief if self.key == "grid" else f"{self.name.replace(' ', '-')}-bound"
 
     @property
     def brief(self) -> str:
-        """For a column: `issue 89 %`, or the word where there is no share."""
-        return self.word if self.share_pct is None else f"{self.name} {numbers.percent(self.share_pct, 2)}"
+        """For a column: `issue 89 %`, `shared memory`, `too few blocks`."""
+        if self.key == "grid":
+            return "too few blocks"
+        return self.name if self.share_pct is None else f"{self.name} {numbers.percent(self.share_pct, 2)}"
 
     @property
     def text(self) -> str:

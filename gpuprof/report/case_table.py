@@ -62,20 +62,13 @@ def block_phrase(case: Measurement) -> str:
 Filled = tuple[Column, Callable[[Subject], Cell]]
 
 
-def of_figure(key: str, rank: int = 0, meaning: str = "", label: str = "") -> Filled:
-    """A column of one figure."""
+def of_figure(key: str, rank: int = 0, label: str = "") -> Filled:
+    """A column of one figure; of modelled times each with its interval."""
     figure = FIGURES[key]
-    return Column(
-        label or heading(key), True, rank, meaning or figure.meaning, key
-    ), lambda row: _figure_cell(figure, row)
-
-
-def of_model(rank: int = 0) -> Filled:
-    """A column of modelled times, each with its interval."""
-    meaning = "Not measured: modelled from machine code and exact counts, and between what it may lie."
-    return Column(
-        "modelled", True, rank, meaning, "model_us"
-    ), lambda row: modelled_cell(row.case) if row.usable else _NOTHING
+    column = Column(label or heading(key), True, rank, figure.meaning, key)
+    if key == "model_us":
+        return column, lambda row: modelled_cell(row.case) if row.usable else _NOTHING
+    return column, lambda row: _figure_cell(figure, row)
 
 
 def modelled_cell(case: Measurement) -> Cell:
@@ -189,16 +182,15 @@ def outcome_of(run: Run, case: Measurement) -> Cell:
 
 
 def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
-    cold = "Cold median: the L2 cache is flushed before each launch; ~ is a noisy one."
     rate = "Work that the problem needs over the cold median."
     return [
-        of_figure("median_us", 0, cold),
+        of_figure("median_us"),
         of_figure("ci95_pct", 9, "Half the median's 95 % confidence interval."),
         of_figure("warm_us", 10),
-        of_model(8),
+        of_figure("model_us", 8),
         (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
         _against(ladders, 4),
-        of_figure("pct_of_limit", 5, "Of the theoretical peak over this size: bandwidth or arithmetic."),
+        of_figure("pct_of_limit", 5),
         (Column("limited by", True, 5, "Its largest part of the time, or latency."), limiter_cell),
         (Column("gain", True, 6, FIGURES["gain"].meaning), _gain),
     ]
@@ -210,20 +202,13 @@ def _against(ladders: Sequence[SizeLadder], rank: int) -> Filled:
     names = {ladder.reference_name for ladder in ladders if ladder.reference}
     key = "vs_reference" if names else "vs_fastest"
     name = "reference" if len(names) > 1 else next(iter(names), "fastest")
-    whose = {"reference": "each size's fastest reference", "fastest": "the fastest here"}.get(name, name)
-    return of_figure(key, rank, f"How many times as fast as {whose}.", f"vs {name}")
+    return of_figure(key, rank, f"vs {name}")
 
 
 def limiter_cell(row: Subject) -> Cell:
-    """What limits a case that was timed."""
-    found = row.shown.limiter if row.shown and row.usable else None
-    return Cell(found.brief) if found else _NOTHING
-
-
-def part_of(row: Subject) -> Cell:
-    """What limits a case that was not timed."""
+    """What limits a case, as far as counts and times tell."""
     found = limiter_of(row.run, row.case) if row.usable else None
-    return Cell(found.part) if found else _NOTHING
+    return Cell(found.brief) if found else _NOTHING
 
 
 def _gain(row: Subject) -> Cell:
@@ -234,9 +219,9 @@ def _gain(row: Subject) -> Cell:
 
 
 _COUNTED = (
-    of_model(2),
-    of_figure("bound_us", 3, "Not timed: the lower bound by exact counts, which no launch can go below."),
-    (Column("limited by", True, 4, "As far as counts and modelled times tell."), part_of),
+    of_figure("model_us", 2),
+    of_figure("bound_us", 3),
+    (Column("limited by", True, 4, "As far as counts and modelled times tell."), limiter_cell),
     of_figure("sector_ratio", 4),
     of_figure("global_load_efficiency_pct", 4),
     of_figure("global_store_efficiency_pct", 5),

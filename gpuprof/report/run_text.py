@@ -26,8 +26,6 @@ from gpuprof.report.case_table import (
     filled_table,
     limiter_cell,
     of_figure,
-    of_model,
-    part_of,
 )
 from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
@@ -237,9 +235,8 @@ def _columns(
         keys = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")
         return [name, *(of_figure(key, rank) for rank, key in enumerate(keys))]
     if run.backend == "sim":
-        bound = (Column("limited by", False, 1), part_of)
         counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
-        return [name, of_model(), of_figure("bound_us", 1, label="at least"), *counts, bound]
+        return [name, of_figure("model_us"), of_figure("bound_us", 1, "at least"), *counts, limited]
     share = "pct_of_limit"
     label = "peak"
     if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:
