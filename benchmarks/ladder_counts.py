@@ -11,7 +11,6 @@ the card counted in each run: tests/executor/test_ladder_counts.py reckons the o
 
 import argparse
 import hashlib
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.machine_code.disassembler import disassemble
-from gpuprof.machine_code.weighing import Executed
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement
@@ -49,7 +47,8 @@ def _record(backend: SimBackend, case: Measurement, answers: dict[str, dict[str,
     (program,) = launches.programs.values()
     memory, buffers = device_memory(shape, backend.references_of(problem).inputs, None)
     (result,) = launches.run(memory, buffers)
-    listing, counted = program.listing, Executed.by(result)
+    listing = program.listing
+    blocks = {"warps": result.block_warps, "threads": result.block_threads, "parted": result.block_parted}
     code = f"code {hashlib.sha256(function.cubin).hexdigest()[:16]}"
     answers[code] = {
         "entry": function.entry,
@@ -62,8 +61,8 @@ def _record(backend: SimBackend, case: Measurement, answers: dict[str, dict[str,
         },
         "waits": sorted(listing.waits),
     }
-    turns = {header: dict(turns) for header, turns in counted.turns.items()}
-    return {"code": code, **asdict(counted), "turns": turns, "counters": []}
+    counted = {name: each.tolist() for name, each in blocks.items()}
+    return {"code": code, **counted, "turns": result.loop_iterations, "counters": []}
 
 
 def main() -> None:

@@ -9,8 +9,7 @@ warp execute two blocks where it executed one, until they meet at a BSYNC; with 
 which the executor counts too, both sums are equal.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from gpuprof.executor import WARP, LaunchResult, predecessors, reached
@@ -24,37 +23,16 @@ _SLACK = 1e-9
 _NEARLY_ALL = 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """What the executor counted of one launch.
-
-    `warps` and `threads` are by basic block of the program; `turns` are of loops: how often warps
-    entered one and made so many iterations; `parted` is how often lanes of a warp parted at the end of each
-    block.
-    """
-
-    warps: Sequence[float]
-    threads: Sequence[float]
-    turns: Mapping[int, Mapping[int, float]]
-    parted: Sequence[float]
-
-    @classmethod
-    def by(cls, result: LaunchResult) -> "Executed":
-        counted = result.block_warps, result.block_threads, result.block_parted
-        warps, threads, parted = (each.tolist() for each in counted)
-        return cls(warps, threads, result.loop_iterations, parted)
-
-
 #: The least and the largest number of times that warps executed each block of a launch's machine code.
 Weights = Sequence[tuple[float, float]]
 
 
-def weigh(link: Link, executed: Executed) -> Weights:
-    """Return how often warps executed each block of the machine code."""
-    scale = _Scale(link, executed)
+def weigh(link: Link, result: LaunchResult) -> Weights:
+    """Return how often warps executed each block of the machine code of a launch."""
+    scale = _Scale(link, result)
     for number, anchors in enumerate(link.anchors):
         if anchors.lanes is not None:
-            scale.settle(number, [scale.count(anchors.lanes, executed.threads)])
+            scale.settle(number, [scale.count(anchors.lanes, scale.threads)])
             scale.entries[number] = scale.count(anchors.lanes)
         elif anchors.fixed:
             scale.settle(number, [scale.count(line) for line in anchors.fixed])
@@ -74,10 +52,14 @@ def weigh(link: Link, executed: Executed) -> Weights:
 class _Scale:
     """Bounds of all blocks, which only come closer."""
 
-    def __init__(self, link: Link, executed: Executed) -> None:
+    def __init__(self, link: Link, result: LaunchResult) -> None:
         self.blocks = link.code.blocks
         self.homes = link.homes
-        self.executed = executed
+        #: Of basic blocks of the program, as the executor counted them.
+        self.warps: list[float] = result.block_warps.tolist()
+        self.threads: list[float] = result.block_threads.tolist()
+        self.block_parted: list[float] = result.block_parted.tolist()
+        self.turns = result.loop_iterations
         count = len(self.blocks)
         self.low, self.high = [0.0] * count, [inf] * count
         self.before = predecessors(self.blocks)
@@ -94,7 +76,7 @@ class _Scale:
         come_to = reached([0], self._leads_to)
         for number in {*range(count)} - come_to:
             self.high[number] = 0.0
-        self.entered = float(executed.warps[0])
+        self.entered = self.warps[0]
         if not self.before[0]:
             self.settle(0, [self.entered])
 
@@ -111,16 +93,15 @@ class _Scale:
 
     def _is_whole(self, line: int) -> bool:
         lanes = WARP * self.count(line)
-        return abs(self.count(line, self.executed.threads) - lanes) <= _SLACK * lanes
+        return abs(self.count(line, self.threads) - lanes) <= _SLACK * lanes
 
     def _parted(self, number: int, anchors: Anchors) -> float | None:
         """Return how often lanes of a warp parted at the end of a block; None where that is not known."""
-        parted = self.executed.parted
-        if len(self.blocks[number].successors) < 2 or not any(parted):
+        if len(self.blocks[number].successors) < 2 or not any(self.block_parted):
             return 0.0
         if not anchors.branches:
             return None
-        counts = [count for line in anchors.branches if (count := self.count(line, parted))]
+        counts = [count for line in anchors.branches if (count := self.count(line, self.block_parted))]
         # Of branches that became one, each may have parted other lanes.
         return counts[0] if len(counts) == 1 else None if counts else 0.0
 
@@ -130,7 +111,7 @@ class _Scale:
 
     def count(self, line: int, counts: Sequence[float] | None = None) -> float:
         """Return how often warps ran a line of the PTX text."""
-        counts = self.executed.warps if counts is None else counts
+        counts = self.warps if counts is None else counts
         return float(sum(counts[home] for home in self.homes[line]))
 
     def settle(self, number: int, counts: Sequence[float]) -> None:
@@ -164,9 +145,9 @@ class _Scale:
         ptxas makes a loop of several iterations at once, then takes what is left in ever smaller pieces. A
         single iteration, which every entry makes, may come before; or all stand one behind the other.
         """
-        turns = self.executed.turns.get(copies.loop, {})
+        turns = self.turns.get(copies.loop, {})
         counted = sum(count * entries for count, entries in turns.items())
-        if abs(counted - self.executed.warps[copies.loop]) > _SLACK * max(1.0, counted):
+        if abs(counted - self.warps[copies.loop]) > _SLACK * max(1.0, counted):
             return
         pieces = sorted(copies.factors.items())
         factors = [factor for _, factor in pieces]
@@ -200,7 +181,7 @@ class _Scale:
 
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the iterations that its twin of the PTX makes."""
-        turns = self.executed.turns.get(twin, {})
+        turns = self.turns.get(twin, {})
         made = sum(count * entries for count, entries in turns.items())
         if abs(self.low[header] - made) <= _SLACK * made and abs(self.high[header] - made) <= _SLACK * made:
             self.entries[header] = sum(turns.values())

@@ -26,7 +26,7 @@ from gpuprof.machine_code.disassembler import disassemble  # noqa: E402
 from gpuprof.machine_code.instruction_counts import MachineCounts, count  # noqa: E402
 from gpuprof.machine_code.linking import link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
-from gpuprof.machine_code.weighing import Executed, weigh  # noqa: E402
+from gpuprof.machine_code.weighing import weigh  # noqa: E402
 
 pytestmark = pytest.mark.deep
 
@@ -63,7 +63,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
         for i, value in enumerate(case.arguments)
     ]
     result = launch(program, case.grid, case.block, arguments, memory, case.shared)
-    return count([(found, weigh(found, Executed.by(result)))], 90)
+    return count([(found, weigh(found, result))], 90)
 
 
 @cache

@@ -10,8 +10,10 @@ import sys
 from functools import cache
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -24,7 +26,7 @@ from gpuprof.executor import Loop  # noqa: E402
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count  # noqa: E402
 from gpuprof.machine_code.linking import Link, link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
-from gpuprof.machine_code.weighing import Executed, weigh  # noqa: E402
+from gpuprof.machine_code.weighing import weigh  # noqa: E402
 
 pytestmark = pytest.mark.deep
 
@@ -50,12 +52,13 @@ def as_tuples(places: list[list[list[int]]]) -> list[list[tuple[int, int]]]:
     return [[(line, source) for line, source in block] for block in places]
 
 
-def executed(case: dict[str, Any]) -> Executed:
+def executed(case: dict[str, Any]) -> Any:
     turns = {
         int(header): {int(times): entries for times, entries in turns.items()}
         for header, turns in case["turns"].items()
     }
-    return Executed(case["warps"], case["threads"], turns, case["parted"])
+    blocks = {f"block_{name}": np.array(case[name]) for name in ("warps", "threads", "parted")}
+    return SimpleNamespace(**blocks, loop_iterations=turns)
 
 
 def counted(found: Link, name: str) -> MachineCounts:

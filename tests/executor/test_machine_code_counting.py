@@ -20,7 +20,7 @@ from gpuprof.machine_code.instruction_counts import Between, MachineCounts, coun
 from gpuprof.machine_code.linking import link
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
 from gpuprof.machine_code.sass import Block, read_machine_code
-from gpuprof.machine_code.weighing import Executed, weigh
+from gpuprof.machine_code.weighing import weigh
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
@@ -43,7 +43,7 @@ def executed(
     arrays = [memory.allocate(np.linspace(1, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)
     result = launch(program, *shape, [*arrays, *numbers], memory)
-    return count([(found, weigh(found, Executed.by(result)))] * launches, 90), dict(result.counters)
+    return count([(found, weigh(found, result))] * launches, 90), dict(result.counters)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 7, 8, 17, 30])

@@ -23,7 +23,7 @@ from gpuprof.machine_code.disassembler import listings_of
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
-from gpuprof.machine_code.weighing import Executed, Weights, weigh
+from gpuprof.machine_code.weighing import Weights, weigh
 from gpuprof.results import Counter
 from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, nvrtc_version
 
@@ -203,7 +203,7 @@ def weighed(links: Sequence[Link | NoLink], results: Sequence[LaunchResult]) -> 
     for one, result in zip(links, results, strict=True):
         if isinstance(one, NoLink):
             return one
-        found.append((one, weigh(one, Executed.by(result))))
+        found.append((one, weigh(one, result)))
     return found
 
 
