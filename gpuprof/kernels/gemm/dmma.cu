@@ -118,12 +118,13 @@ TILES = "cdiv(M, BM) * cdiv(N, BN)"
 CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + (10 if WARPS_K == 1 else 2)) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(K, 2 * BK)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(K, 4 * BK)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(K, 8 * BK)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8) % 16" # blocks that read each other's sums: the number for which the SM that has most is done first. One block takes three where each of two takes two, and to begin as long as ten tiles of k, or two where warps share each
 SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
 LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
-WIDTH = "2 if K % 2 == 0 and N % 2 == 0 else 1" # elements that are copied at once: two where rows start at multiples of 16 bytes
-DEEP = "STAGES if STAGES else 6 if WIDTH == 2 else 4" # tiles in shared memory
+A_WIDTH = "2 if K % 2 == 0 else 1" # elements of A that are copied at once: two where its rows start at multiples of 16 bytes
+B_WIDTH = "2 if N % 2 == 0 else 1" # of B, and of C
+DEEP = "STAGES if STAGES else 6 if A_WIDTH * B_WIDTH == 4 else 4" # tiles in shared memory
 SUMMED = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other
 BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most, one of which takes three where each of two takes two: its cycles of products,
 CYCLES = "max(2 * BUSIEST, 3) * SUMMED * BK * BM * BN // 256"
-COPIES = "BUSIEST * SUMMED * BK * (BM + BN) // (32 * WIDTH)" # copies by its warps,
+COPIES = "BUSIEST * SUMMED * BK * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
 WRITES = "BUSIEST * BM * BN // 32" # what they write of C,
 JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
 
@@ -289,14 +290,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
     const int m_warp = t % ABREAST / 32 / WARPS_N * WM;
     const int n_warp = t / 32 % WARPS_N * WN;
 
-    constexpr int A_ROWS = THREADS / (BK / WIDTH);
-    constexpr int B_ROWS = THREADS / (BN / WIDTH);
+    constexpr int A_ROWS = THREADS / (BK / A_WIDTH);
+    constexpr int B_ROWS = THREADS / (BN / B_WIDTH);
     const int depth = (K + BK - 1) / BK;
     const int k_first = K - (depth - 1) * BK;
-    const int a_k = t % (BK / WIDTH) * WIDTH; // this thread copies rows a_m, a_m + A_ROWS, … of A's tile
-    const int a_m = t / (BK / WIDTH);
-    const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
-    const int b_k = t / (BN / WIDTH);
+    const int a_k = t % (BK / A_WIDTH) * A_WIDTH; // this thread copies rows a_m, a_m + A_ROWS, … of A's tile
+    const int a_m = t / (BK / A_WIDTH);
+    const int b_n = t % (BN / B_WIDTH) * B_WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
+    const int b_k = t / (BN / B_WIDTH);
     extern __shared__ __align__(16) double shared[];
     const int part = blockIdx.x % (CLUSTER * SHARES);
     const int rank = part % CLUSTER;
@@ -319,14 +320,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
             for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
                 const bool exists = i * A_ROWS < a_rows && a_k < count;
                 const int place = A_ROWS % 4 == 0 ? place_a(a_m, a_k) + i * A_ROWS * BK : place_a(a_m + i * A_ROWS, a_k);
-                copy<8 * WIDTH>(stage + place, source, exists);
+                copy<8 * A_WIDTH>(stage + place, source, exists);
             }
             source = b_source;
 #pragma unroll
             for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
                 const int k = b_k + i * B_ROWS;
                 const bool exists = b_exists && k < count;
-                copy<8 * WIDTH>(stage + place_b(k, b_n), source, exists);
+                copy<8 * B_WIDTH>(stage + place_b(k, b_n), source, exists);
             }
             a_source += count;
             b_source += (size_t)count * N;
@@ -420,7 +421,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
 
         const auto write = [&](int row, int col, double first, double second) {
             double *c = C + (size_t)row * N + col;
-            if (WIDTH == 2) {
+            if (B_WIDTH == 2) {
                 if (col >= N)
                     return;
                 double2 result = make_double2(alpha * first, alpha * second);

@@ -108,8 +108,8 @@ TILES = "cdiv(M, BM) * cdiv(N, BN)"
 PARTS = "WAYS if WAYS else max(1, min(max(8 * sm_count // (5 * TILES), 4 * (TILES * 17 <= 8 * sm_count)), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile: four where an SM then has two at most
 CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's sums; seven would leave an eighth of the SMs idle
 SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
-A_WIDTH = "4 if K % 4 == 0 else 1" # elements of A that are copied at once: four where its rows start at multiples of 16 bytes
-B_WIDTH = "4 if N % 4 == 0 else 1" # of B, and of C
+A_WIDTH = "4 if K % 4 == 0 else 2 if K % 2 == 0 else 1" # elements of A that are copied at once: four where its rows start at multiples of 16 bytes, two of 8
+B_WIDTH = "4 if N % 4 == 0 else 2 if N % 2 == 0 else 1" # of B, and of C
 BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most: its cycles of products,
 CYCLES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * BM * BN // 128"
 COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
@@ -176,6 +176,19 @@ static __device__ __forceinline__ float load1_of_block(unsigned address, unsigne
     return v;
 }
 #endif
+
+// Of C, where they are written at once.
+#if B_WIDTH == 4
+typedef float4 Vector;
+#elif B_WIDTH == 2
+typedef float2 Vector;
+#else
+typedef float Vector;
+#endif
+union Neighbours {
+    Vector all;
+    float of[B_WIDTH];
+};
 
 #if SHARES > 1
 // What each cluster has summed up of its tile, (tile, share, row, column), and how many have.
@@ -338,61 +351,46 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
             }
         }
     };
-    const auto add_up = [&](float(&total)[B_WIDTH], int m, int n) {
+    const auto add_up = [&](int m, int n) {
+        Neighbours total = {};
 #pragma unroll 16
         for (int w = 0; w < (CLUSTER > 1 ? CLUSTER : WARPS); ++w) {
-            float part[B_WIDTH];
+            Neighbours part;
 #if CLUSTER > 1
             const unsigned address = (unsigned)__cvta_generic_to_shared(&shared[m * SUM_PITCH + n]);
             if constexpr (B_WIDTH == 4)
-                *(float4 *)part = load_of_block(address, w);
+                *(float4 *)part.of = load_of_block(address, w);
             else
-                part[0] = load1_of_block(address, w);
+#pragma unroll
+                for (int q = 0; q < B_WIDTH; ++q)
+                    part.of[q] = load1_of_block(address + 4 * q, w);
 #else
-            const float *place = &shared[(w * BM + m) * SUM_PITCH + n];
-            if constexpr (B_WIDTH == 4)
-                *(float4 *)part = *(const float4 *)place;
-            else
-                part[0] = *place;
+            part.all = *(const Vector *)&shared[(w * BM + m) * SUM_PITCH + n];
 #endif
 #pragma unroll
             for (int q = 0; q < B_WIDTH; ++q)
-                total[q] += part[q];
+                total.of[q] += part.of[q];
         }
+        return total;
     };
-    const auto write = [&](float(&total)[B_WIDTH], int m, int n) {
+    const auto write = [&](Neighbours total, int m, int n) {
+        Vector *c = (Vector *)&C[(size_t)(m0 + m) * N + n0 + n];
+        Neighbours old = {};
+        if (beta != 0)
+            old.all = *c;
 #pragma unroll
         for (int q = 0; q < B_WIDTH; ++q)
-            total[q] *= alpha;
-        real *c = C + (size_t)(m0 + m) * N + n0 + n;
-        if constexpr (B_WIDTH == 4) {
-            float4 old = make_float4(0, 0, 0, 0);
-            if (beta != 0)
-                old = *(const float4 *)c;
-            *(float4 *)c = beta == 0 ? *(float4 *)total
-                                     : make_float4(total[0] + beta * old.x, total[1] + beta * old.y,
-                                                   total[2] + beta * old.z, total[3] + beta * old.w);
-        } else
-            c[0] = beta == 0 ? total[0] : total[0] + beta * c[0];
+            total.of[q] = beta == 0 ? alpha * total.of[q] : alpha * total.of[q] + beta * old.of[q];
+        *c = total.all;
     };
 #if SHARES == 1
-    each_sum([&](int m, int n) {
-        float total[B_WIDTH] = {};
-        add_up(total, m, n);
-        write(total, m, n);
-    });
+    each_sum([&](int m, int n) { write(add_up(m, n), m, n); });
 #else
     // Of the blocks that have the same part of a tile, one in each cluster, the last to come adds up what all of them left.
     const int tile = blockIdx.y * (gridDim.x / (CLUSTER * SHARES)) + blockIdx.x / (CLUSTER * SHARES);
     float *of_tile = left + (size_t)tile * SHARES * BM * BN;
     each_sum([&](int m, int n) {
-        float total[B_WIDTH] = {};
-        add_up(total, m, n);
-        float *mine = of_tile + (part / CLUSTER * BM + m) * BN + n;
-        if constexpr (B_WIDTH == 4)
-            *(float4 *)mine = *(float4 *)total;
-        else
-            *mine = total[0];
+        *(Vector *)&of_tile[(part / CLUSTER * BM + m) * BN + n] = add_up(m, n).all;
     });
     __shared__ bool is_last;
     __threadfence();
@@ -404,18 +402,15 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
     __syncthreads();
     if (is_last)
         each_sum([&](int m, int n) {
-            float total[B_WIDTH] = {};
+            Neighbours total = {};
 #pragma unroll 8
             for (int share = 0; share < SHARES; ++share) {
                 const float *theirs = of_tile + (share * BM + m) * BN + n;
-                float part[B_WIDTH];
-                if constexpr (B_WIDTH == 4)
-                    *(float4 *)part = __ldcg((const float4 *)theirs);
-                else
-                    part[0] = __ldcg(theirs);
+                Neighbours part;
+                part.all = __ldcg((const Vector *)theirs);
 #pragma unroll
                 for (int q = 0; q < B_WIDTH; ++q)
-                    total[q] += part[q];
+                    total.of[q] += part.of[q];
             }
             write(total, m, n);
         });
