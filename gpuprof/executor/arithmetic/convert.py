@@ -171,8 +171,8 @@ def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
     for flag, integral in _TO_INTEGRAL.items():
         if op.has(flag):
             value = integral(value)
-    if op.has("sat"):  # NaN becomes zero
-        value = np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
+    if op.has("sat"):
+        value = exact.clamp(value)
     if source == "f64" and to in HALVES:
         return to_half(value, to, op.rounding).view(ARITHMETIC[to])
     if to == "bf16":

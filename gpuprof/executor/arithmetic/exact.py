@@ -49,6 +49,11 @@ def flush(value: Lanes) -> Lanes:
     return np.where(np.abs(value) < _TINY[value.dtype], np.copysign(value.dtype.type(0), value), value)
 
 
+def clamp(value: Lanes) -> Lanes:
+    """Return floats within [0, 1]; a NaN becomes 0 (`.sat`)."""
+    return np.asarray(np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0)))
+
+
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     """Return (s, e) with s = round(a + b) and s + e = a + b exactly, barring overflow."""
     s = a + b

@@ -3,7 +3,6 @@
 """Instructions on f32 and f64 that are rounded correctly: sums to roots, signs, and extremes."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -55,20 +54,10 @@ def modified(op: Mnemonic, compute: Compute, count: int) -> Lowered:
     """Lower to a function of `count` operands of the instruction's type, with `.sat`, `.ftz` and its NaNs."""
     if (op.has("ftz") and op.type != "f32") or {*op.flags} - _MODIFIERS:
         raise NotInTable
-    computed = _saturated(compute) if op.has("sat") else compute
+    computed: Compute = (lambda *given: exact.clamp(compute(*given))) if op.has("sat") else compute
     if op.has("ftz"):
         computed = exact.with_flush(computed)
     return of_one_type(op, with_nans(computed, op.base, op.type), count)
-
-
-def _saturated(compute: Compute) -> Compute:
-    """Clamp to [0, 1]; a NaN becomes 0."""
-
-    def clamped(*operands: Lanes) -> Any:
-        value = compute(*operands)
-        return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
-
-    return clamped
 
 
 def rounded(op: Mnemonic, count: int) -> Lowered:

@@ -45,9 +45,7 @@ def lower(op: Mnemonic, count: int) -> Lowered:
     flushes = op.base == "ex2" if op.type.startswith("bf16") else op.base not in ("ex2", "tanh")
     if set(op.flags) - known - ({"ftz"} if flushes else set()) or op.has("xorsign") != op.has("abs"):
         raise NotInTable
-    compute = _computation(op)
-    kind = op.type.removesuffix("x2")
-    scalar = _clamped(compute, kind, op) if op.flags_any("sat", "relu") else compute
+    scalar = _computation(op)
     if op.type.endswith("x2"):
         return of_one_type(op, packed(scalar), count)
     return Lowered(scalar, (_WORD,) * count, _WORD)
@@ -69,6 +67,10 @@ def _computation(op: Mnemonic) -> Compute:
     if op.has("xorsign"):
         compute = of_sizes(compute)
     flushed: Compute = exact.flush if op.has("ftz") else lambda values: values
+    # A NaN becomes 0 with `.sat` and stays with `.relu`.
+    clamped: Compute = exact.clamp if op.has("sat") else lambda values: values
+    if op.has("relu"):
+        clamped = lambda values: np.where(values <= 0, values.dtype.type(0), values)  # noqa: E731
     wide = kind == "bf16" or op.base in ("ex2", "tanh", "fma")
 
     def of_bits(*bits: Lanes) -> Lanes:
@@ -77,7 +79,7 @@ def _computation(op: Mnemonic) -> Compute:
             result = exact.narrow(compute(*(each.astype(np.float64) for each in values)), HALVES[kind], "rn")
         else:
             result = compute(*values)
-        return canonical(flushed(result)).view(_WORD)
+        return canonical(clamped(flushed(result))).view(_WORD)
 
     return of_bits
 
@@ -85,20 +87,6 @@ def _computation(op: Mnemonic) -> Compute:
 def _fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Return float64 a * b + c of halves: the product is exact, and the sum rounded to odd."""
     return exact.to_odd(*exact.two_sum(a * b, c))
-
-
-def _clamped(compute: Compute, kind: str, op: Mnemonic) -> Compute:
-    """A computation whose result is clamped; NaN becomes 0 with `.sat` and stays with `.relu`."""
-    one = np.ones((), HALVES[kind]).view(_WORD)
-
-    def clamped(*bits: Lanes) -> Lanes:
-        result = compute(*bits)
-        value = result.view(HALVES[kind])
-        if op.has("sat"):
-            return np.where(value > 0, np.where(value < 1, result, one), np.uint16(0))
-        return np.where(value <= 0, np.uint16(0), result)
-
-    return clamped
 
 
 def words_of(words: Lanes) -> tuple[Lanes, Lanes]:
