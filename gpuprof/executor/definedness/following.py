@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.definedness import memory_rules, tensor_rules, value_rules
+from gpuprof.executor.definedness import memory_rules, value_rules
 from gpuprof.executor.definedness.operands import RegisterOperand, consuming, require, sources_of, targets_of
 from gpuprof.executor.definedness.state import UndefinedBits
 from gpuprof.executor.program.ptx import Instruction
-from gpuprof.executor.steps import matrix_steps, memory_steps, wmma_steps
+from gpuprof.executor.steps import matrix_steps, memory_steps, mma_steps, wmma_steps
 from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver
 
@@ -44,11 +44,11 @@ _RULES: dict[str, Rule] = {
     "red": memory_rules.atomic,
     "save_frame": memory_rules.save_frame,
     "restore_frame": memory_rules.restore_frame,
-    "mma": tensor_rules.multiply,
+    "mma": partial(value_rules.multiply, decode=mma_steps.multiply),
     "wmma.load": memory_rules.load,
     "wmma.store": partial(memory_rules.store, decode=wmma_steps.decode),
-    "wmma": tensor_rules.multiply,
-    "wgmma": tensor_rules.warpgroup,
+    "wmma": partial(value_rules.multiply, decode=wmma_steps.multiply),
+    "wgmma": value_rules.multiply_by_warpgroups,
     "ldmatrix": memory_rules.load,
     "stmatrix": partial(memory_rules.store, decode=matrix_steps.store_matrix),
     "movmatrix": value_rules.move,

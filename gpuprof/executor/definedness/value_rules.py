@@ -9,6 +9,7 @@ matters. Of the rest an undefined bit makes those above it undefined (sums and p
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from gpuprof.executor.definedness.operands import (
     RegisterOperand,
     Target,
+    consuming,
     followed,
     following,
     places_in,
@@ -37,9 +39,10 @@ from gpuprof.executor.definedness.undefined import (
 )
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.program.ptx import Instruction, Not, Reg, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.memory_steps import parts_of
 from gpuprof.executor.steps.warp_steps import ShuffleSources
 
 #: How many operands an instruction moves bits of; the others say where to.
@@ -133,6 +136,41 @@ def _in_the_whole_warp(found: Sequence[Undefined], target: Target) -> Undefined 
         return None
     lanes = np.asarray(_lanes(found).any(axis=2, keepdims=True))
     return Undefined(_full(lanes, target), of_another_lane(first_origin(found)))
+
+
+def multiply(coder: Coder, item: Instruction, step: Step, decode: Callable[..., Step]) -> Step:
+    """`mma` and `wmma.mma`: undefined where a row of A, a column of B or an element of C holds anything so.
+
+    Zero times an unknown float may be NaN.
+    """
+    places, targets = sources_of(coder, item), targets_of(coder, item)
+    if "sp" in item.opcode:
+        return consuming(coder, item, step, places, f"gives {item.name}")
+    goal, *given = item.operands
+    spread = decode(coder, replace(item, operands=(goal, *map(_without_numbers, given))), spreads=True)
+
+    def find(batch: Batch, mask: Mask) -> list[Undefined | None]:
+        found = [one for place in places if (one := place.undefined(batch))]
+        if not found:
+            return [None] * len(targets)
+        origin = of_another_lane(first_origin(found))
+        bits = _results(batch, spread, {place.slot: place.bits(batch) for place in places}, targets)
+        return [Undefined(one, origin) for one in bits]
+
+    return following(coder, item, step, places, targets, find)
+
+
+def _without_numbers(operand: Operand) -> Operand:
+    """Return an operand whose numbers, all of whose bits are defined, are zeros."""
+    return Vec(tuple(part if isinstance(part, Reg) else Imm(0) for part in parts_of(operand)))
+
+
+def multiply_by_warpgroups(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`wgmma`: what it adds to may be undefined, as it need not add."""
+    if item.opcode[1] != "mma_async":
+        return step
+    places = places_in(coder, item.operands[1:4], item.line)
+    return consuming(coder, item, step, places, f"gives {item.name}")
 
 
 def _with_member_mask(coder: Coder, item: Instruction, step: Step) -> Step:

@@ -22,8 +22,11 @@ _PIPES = {**dict.fromkeys(("f16", "bf16", "tf32"), "hmma"), "f64": "dmma", "i8":
 _OF_SPARSE = ("sp", "ordered_metadata", "sync", "aligned", "satfinite")
 
 
-def multiply(coder: Coder, item: Instruction) -> Step:
-    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C[.OPERATION.popc]`, or `mma.sp`."""
+def multiply(coder: Coder, item: Instruction, *, spreads: bool = False) -> Step:
+    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C[.OPERATION.popc]`, or `mma.sp`.
+
+    If it `spreads`, it tells what depends on bits that are one, and not the product (`Product.spread`).
+    """
     if "sp" in item.opcode:
         return _multiply_sparse(coder, item)
     product = product_of(item)
@@ -31,7 +34,8 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     if tuple(map(len, given)) != product.register_counts:
         raise UnsupportedInstruction(item.name, item.line)
     count = tensor_counter(coder, item, product)
-    return by_registers(coder, item, product, product.compute, lambda batch, mask: count(batch, mask, 1))
+    compute = product.spread if spreads else product.compute
+    return by_registers(coder, item, product, compute, lambda batch, mask: count(batch, mask, 1))
 
 
 def by_registers(

@@ -38,13 +38,13 @@ _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "tf32": "f32", "s8": "s32", "u8": 
 def decode(coder: Coder, item: Instruction) -> Step:
     """Any of the three."""
     if item.opcode[1] == "mma":
-        return _multiply(coder, item)
+        return multiply(coder, item)
     if item.opcode[1] in ("load", "store") and len(item.operands) in (2, 3):
         return _load(coder, item) if item.opcode[1] == "load" else _store(coder, item)
     raise UnsupportedInstruction(item.name, item.line)
 
 
-def shape_of(item: Instruction) -> Shape:
+def _shape_of(item: Instruction) -> Shape:
     """Return the shape of an instruction, with the product that it is, or moves a part of."""
     words = item.opcode[2:]
     name = next((word for word in words if word[0] == "m" and word[1:2].isdigit()), "")
@@ -75,8 +75,9 @@ def _factor_of(shape: str, accumulator: str) -> str:
     return {"f16": "f16", "f32": "f16", "s32": "s8", "f64": "f64"}.get(accumulator, "")
 
 
-def _multiply(coder: Coder, item: Instruction) -> Step:
-    shape = shape_of(item)
+def multiply(coder: Coder, item: Instruction, *, spreads: bool = False) -> Step:
+    """`wmma.mma`, or what it depends on, as of `mma_steps.multiply`."""
+    shape = _shape_of(item)
     product, steps = shape.product, shape.steps
     _, a, b, c = (len(parts_of(operand)) for operand in item.operands)
     tall, flat, pairs = product.register_counts
@@ -88,13 +89,14 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
     count = tensor_counter(coder, item, product)
 
     def compute(a: list[Lanes], b: list[Lanes], c: list[Lanes]) -> list[Lanes]:
-        return by_tiles(shape, product.compute, *((b, a) if shape.exchanged else (a, b)), c)
+        of_tile = product.spread if spreads else product.compute
+        return _by_tiles(shape, of_tile, *((b, a) if shape.exchanged else (a, b)), c)
 
     products = shape.tall_tiles * shape.flat_tiles * steps
     return by_registers(coder, item, product, compute, lambda batch, mask: count(batch, mask, products))
 
 
-def by_tiles(
+def _by_tiles(
     shape: Shape,
     compute: Callable[[list[Lanes], list[Lanes], list[Lanes]], list[Lanes]],
     first: list[Lanes],
@@ -121,7 +123,7 @@ class FragmentMove:
     """A fragment that moves between registers and memory: what `wmma.load` and `wmma.store` share."""
 
     def __init__(self, coder: Coder, item: Instruction, address: Operand, kind: str) -> None:
-        shape, part = shape_of(item), item.opcode[2]
+        shape, part = _shape_of(item), item.opcode[2]
         is_row = "row" in item.opcode
         product = shape.product
         self.is_factor = part in ("a", "b")
