@@ -121,9 +121,7 @@ class Answer:
         overhead = self.overhead.text if self.overhead else ""
         if self.action and overhead in self.action.text:
             overhead = ""
-        limiter = self.limiter.brief if self.limiter else ""
-        if self.limiter and self.limiter.share_pct is not None:
-            limiter = f"limited by {limiter}"
+        limiter = f"limited by {self.limiter.brief}" if self.limiter else ""
         return tuple(filter(None, (self.peak, overhead, limiter)))
 
 
