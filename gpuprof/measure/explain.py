@@ -22,9 +22,9 @@ from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.executor import Sample
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
-from gpuprof.measure.case import Case, configured
+from gpuprof.measure.case import configured
 from gpuprof.measure.execute import Compile
-from gpuprof.measure.protocol import Question, Symptom
+from gpuprof.measure.protocol import Explain, Symptom
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Cause, Explanation
 from gpuprof.text import listed
@@ -79,16 +79,16 @@ Samples = Sequence[Sample | None]
 
 
 def explain_case(
-    case: Case, question: Question, backend: SimBackend, compile_kernel: Compile, seconds: float
+    request: Explain, backend: SimBackend, compile_kernel: Compile
 ) -> tuple[Explanation | None, str]:
     """What made a case go wrong.
 
     Returns:
         The explanation and an empty text, or None and why there is none.
     """
-    search = _Search(case, question, backend, compile_kernel)
+    search = _Search(request, backend, compile_kernel)
     try:
-        with time_limit(seconds):
+        with time_limit(request.seconds):
             search.run()
     except OutOfTime:
         search.ran_out = True
@@ -99,9 +99,8 @@ def explain_case(
 
 
 class _Search:
-    def __init__(self, case: Case, question: Question, backend: SimBackend, compile_kernel: Compile) -> None:
-        self._case = case
-        self._question = question
+    def __init__(self, request: Explain, backend: SimBackend, compile_kernel: Compile) -> None:
+        self._request = request
         self._backend = backend
         self._compile = compile_kernel
         self.found: Explanation | None = None
@@ -113,11 +112,11 @@ class _Search:
 
     def run(self) -> None:
         """Look until something is found."""
-        device, question = self._backend.device, self._question
-        case = configured(self._case, device)
+        device, request = self._backend.device, self._request
+        case = configured(request.case, device)
         whole: Samples = [None] * len(case.launches)
         as_run: Samples | None = None
-        if question.as_run:
+        if request.as_run:
             with suppress(CaseSkipped):  # blocks that wait for each other are looked at where they are few
                 as_run = self._backend.samples(case)
         if as_run is not None:
@@ -128,7 +127,7 @@ class _Search:
         room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
         fits = self._backend.problem_bytes(case.problem) <= room
         # A loop that does not end costs least with few threads.
-        if fits and expected_instructions(case) <= _AFFORDABLE and question.symptom != "hang":
+        if fits and expected_instructions(case) <= _AFFORDABLE and request.symptom != "hang":
             self._look(case, whole, REPETITIONS)
             return
         repetitions = REPETITIONS
@@ -152,7 +151,7 @@ class _Search:
             why = self.obstacle.rstrip(".") or "no size that fits its memory and time behaves like this one"
             return f"The executor cannot tell why: {why}"
         elsewhere = f"; elsewhere it cannot tell: {self.obstacle.rstrip('.')}" if self.obstacle else ""
-        slow = ", which may only be slow," if self._question.symptom == "hang" else ""
+        slow = ", which may only be slow," if self._request.symptom == "hang" else ""
         return (
             f"The executor finds nothing wrong with it{slow}{at}: what differs between runs, like some races,"
             f" or what it does not model does not show there{elsewhere}"
@@ -162,12 +161,12 @@ class _Search:
         """Run one size, or some of its blocks; True when that shows what the device showed."""
         try:
             traced = TracedCase(self._backend, case, self._compile(case))
-            if self._question.symptom == "hang":
+            if self._request.symptom == "hang":
                 explanation = _hanging(traced, samples)
             else:
                 explanation = traced.explain(samples, repetitions=repetitions)
                 whole = all(sample is None for sample in samples)
-                if explanation is None and whole and self._question.symptom == "wrong":
+                if explanation is None and whole and self._request.symptom == "wrong":
                     explanation = self._in_another_order(case)
         except (CaseFailure, CaseSkipped, CompileError, ExpressionError) as error:
             self.obstacle = str(error)
@@ -175,7 +174,7 @@ class _Search:
         if explanation is None:
             some = "" if all(sample is None for sample in samples) else "in part "
             self._right.append(f"{some}at size {case.problem.label}")
-        elif explanation.cause in _CAUSES[self._question.symptom]:
+        elif explanation.cause in _CAUSES[self._request.symptom]:
             self.found = explanation
         elif self.other is None:
             self.other = replace(explanation, is_another=True)
@@ -193,9 +192,9 @@ class _Search:
         """Some blocks of a grid; what builds on other launches or waits for blocks runs whole or not."""
         if len(case.launches) > 1 or case.largest.cooperative:
             return
-        if self._question.output:
-            spec = case.problem.array(self._question.output)
-            yield [blocks_near(case.largest, spec, self._question.element)]
+        if self._request.output:
+            spec = case.problem.array(self._request.output)
+            yield [blocks_near(case.largest, spec, self._request.element)]
         yield [blocks_at_the_ends(case.largest)]
 
 

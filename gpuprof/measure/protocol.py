@@ -123,27 +123,20 @@ Symptom = Literal["fault", "hang", "wrong"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What to look for.
+class Explain:
+    """Find out what made a case go wrong, in so many seconds.
 
     Args:
         output: The array whose element was wrong first; empty where that is not known.
         as_run: Whether the executor itself ran the case, so that the same blocks show it again.
     """
 
+    case: Case
     symptom: Symptom
+    seconds: float
     output: str = ""
     element: int = 0
     as_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Explain:
-    """Find out what made a case go wrong, in so many seconds."""
-
-    case: Case
-    question: Question
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

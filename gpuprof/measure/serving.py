@@ -167,8 +167,7 @@ class WorkerSide:
     def _explain(self, request: Explain) -> Explained:
         from gpuprof.measure.explain import explain_case
 
-        arguments = request.case, request.question, self._sim, self._compile, request.seconds
-        return Explained(*explain_case(*arguments))
+        return Explained(*explain_case(request, self._sim, self._compile))
 
     def _count(self, case: Case) -> Findings:
         from gpuprof.backends.sim.executed import findings_of

@@ -26,7 +26,6 @@ from gpuprof.measure.protocol import (
     Opened,
     PlaceLost,
     Prepare,
-    Question,
     Reach,
     Symptom,
     Transport,
@@ -213,9 +212,9 @@ class _Slot:
         with session.lock:
             session.on_start(index)
         with self._undisturbed(index):
-            measurement, question, opened = self._measure(index)
-        if question is not None and not self.closed:
-            measurement = self._explained(index, measurement, question, opened)
+            measurement, request, opened = self._measure(index)
+        if request is not None and not self.closed:
+            measurement = self._explained(measurement, request, opened)
         if self.closed:
             return
         with session.lock:
@@ -245,7 +244,7 @@ class _Slot:
             return self._session.counting.paused()
         return nullcontext()
 
-    def _measure(self, index: int, tries: int = 1) -> tuple[Measurement, Question | None, Opened]:
+    def _measure(self, index: int, tries: int = 1) -> tuple[Measurement, Explain | None, Opened]:
         """What came of a case, what there is to explain of it, and what ran it."""
         case = self._cases[index]
         fresh = self._worker is None
@@ -282,7 +281,7 @@ class _Slot:
         if index in self._attempts:
             told = f"This is the second attempt: in the first {self._attempts[index]}."
             measurement = replace(measurement, remarks=(*measurement.remarks, told))
-        return measurement, question_of(measurement, opened.backend, died=died), opened
+        return measurement, question_of(case, measurement, opened.backend, died=died), opened
 
     def _out_of_time(self, case: Case, opened: Opened, *, compiling: bool) -> Measurement:
         limit = self._request.timeout_s
@@ -301,9 +300,7 @@ class _Slot:
         reason += "."
         return ended(case, opened.device, "timeout", reason)
 
-    def _explained(
-        self, index: int, measurement: Measurement, question: Question, opened: Opened
-    ) -> Measurement:
+    def _explained(self, measurement: Measurement, request: Explain, opened: Opened) -> Measurement:
         """A case that went wrong, with what explains it; as it was measured where the run is to end.
 
         What a GPU ran is explained by a process of its own, what the executor ran by the worker that ran it.
@@ -311,9 +308,7 @@ class _Slot:
         """
         if not self._request.explain:
             return replace(measurement, explanation_reason="explaining was turned off")
-
-        request = Explain(self._cases[index], question, _EXPLAINING_S - _MARGIN_S)
-        worker = self._worker if question.as_run else None
+        worker = self._worker if request.as_run else None
         try:
             answer = (worker or self._executor(opened.device)).ask(request, _EXPLAINING_S)
         except KeyboardInterrupt:
@@ -323,7 +318,7 @@ class _Slot:
                 self._discard()
             lost = f"the process that was to explain it was lost: {error}"
             return replace(measurement, explanation_reason=lost)
-        return _with_explanation(measurement, question, answer)
+        return _with_explanation(measurement, answer, as_run=request.as_run)
 
     def _executor(self, device: Device) -> ExecutorProcess:
         """The process that explains what a GPU ran."""
@@ -339,7 +334,7 @@ class _Slot:
             self._worker = None
 
 
-def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -> Question | None:
+def question_of(case: Case, measurement: Measurement, backend: BackendName, *, died: bool) -> Explain | None:
     """What to ask of a case; None where there is nothing to explain. One that died took its context along."""
     symptom: Symptom
     if measurement.is_reference or measurement.explanation is not None:
@@ -352,19 +347,21 @@ def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -
         symptom = "fault"
     else:
         return None
-    as_run = backend == "sim" and symptom == "wrong"
+    request = Explain(
+        case, symptom, _EXPLAINING_S - _MARGIN_S, as_run=backend == "sim" and symptom == "wrong"
+    )
     found = measurement.verification
     if found is None or found.first_wrong is None:
-        return Question(symptom, as_run=as_run)
-    return Question(symptom, found.array, found.first_wrong, as_run)
+        return request
+    return replace(request, output=found.array, element=found.first_wrong)
 
 
-def _with_explanation(measurement: Measurement, question: Question, answer: Explained) -> Measurement:
+def _with_explanation(measurement: Measurement, answer: Explained, *, as_run: bool) -> Measurement:
     """A case that went wrong, with what explains it, or why that is not known."""
     if answer.explanation is None:
         sentence = f"{answer.reason}."
     else:
-        sentence = answer.explanation.sentence(None if question.as_run else measurement.problem)
+        sentence = answer.explanation.sentence(None if as_run else measurement.problem)
     return replace(
         measurement,
         reason=" ".join(filter(None, (measurement.reason, sentence))),

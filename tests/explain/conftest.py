@@ -15,7 +15,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler
 from gpuprof.measure.explain import explain_case
-from gpuprof.measure.protocol import Question
+from gpuprof.measure.protocol import Explain
 from gpuprof.problems.problem import Problem
 
 BROKEN_DEVICE = Path(__file__).with_name("broken_device.py")
@@ -53,6 +53,6 @@ def explained():
 
     def explain(ladder, name, sizes, symptom, **question):
         case = Case.of(ladder.find(name), Problem.of(ladder.operation, sizes))
-        return explain_case(case, Question(symptom, **question), backend, compiler, 60.0)
+        return explain_case(Explain(case, symptom, 60.0, **question), backend, compiler)
 
     return explain

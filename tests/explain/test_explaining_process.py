@@ -20,7 +20,7 @@ from gpuprof.measure import session
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.process import ExecutorProcess
-from gpuprof.measure.protocol import Open, Opened, Question, WorkerLost
+from gpuprof.measure.protocol import Explain, Open, Opened, WorkerLost
 from gpuprof.measure.session import question_of
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
@@ -107,20 +107,21 @@ def row():
 @pytest.mark.parametrize(
     ("outcome", "backend", "died", "question"),
     [
-        ("incorrect", "gpu", False, Question("wrong", "y", 427)),
-        ("incorrect", "sim", False, Question("wrong", "y", 427, as_run=True)),
-        ("failed", "gpu", True, Question("fault", "y", 427)),
-        ("timeout", "gpu", True, Question("hang", "y", 427)),
+        ("incorrect", "gpu", False, ("wrong", "y", 427, False)),
+        ("incorrect", "sim", False, ("wrong", "y", 427, True)),
+        ("failed", "gpu", True, ("fault", "y", 427, False)),
+        ("timeout", "gpu", True, ("hang", "y", 427, False)),
         ("failed", "gpu", False, None),  # such as one that could not be launched
         ("failed", "sim", True, None),
-        ("timeout", "sim", True, Question("hang", "y", 427)),
+        ("timeout", "sim", True, ("hang", "y", 427, False)),
         ("ok", "gpu", False, None),
         ("skipped", "gpu", False, None),
     ],
 )
 def test_what_is_asked_of_a_row(row, outcome, backend, died, question):
-    _, measured = row
-    assert question_of(replace(measured, outcome=outcome), backend, died=died) == question
+    case, measured = row
+    asked = question_of(case, replace(measured, outcome=outcome), backend, died=died)
+    assert (asked and (asked.symptom, asked.output, asked.element, asked.as_run)) == question
 
 
 def slot_of(case, worker=None):
@@ -138,7 +139,7 @@ def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row, monkey
 
     monkeypatch.setattr(ExecutorProcess, "ask", ask)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
-    explained = slot_of(case)._explained(0, measured, Question("wrong"), opened)
+    explained = slot_of(case)._explained(measured, Explain(case, "wrong", 1.0), opened)
     lost = "the process that was to explain it was lost: no answer within 20 s"
     assert explained.explanation_reason == lost
     assert replace(explained, explanation_reason=measured.explanation_reason) == measured
@@ -157,8 +158,9 @@ def test_the_worker_that_ran_a_case_is_not_asked_twice(row):
             closed.append(self)
 
     opened = Opened(load_card("h200"), "sim", None, {}, 1 << 30)
+    request = Explain(case, "wrong", 1.0, as_run=True)
     closed = []
-    found = slot_of(case, Lane())._explained(0, measured, Question("wrong", as_run=True), opened)
+    found = slot_of(case, Lane())._explained(measured, request, opened)
     assert (len(asked), len(closed)) == (1, 1)
     assert "it was killed by SIGKILL" in found.explanation_reason
 
@@ -168,7 +170,7 @@ def test_a_run_that_ends_keeps_the_row_as_it_was_measured(row):
     slot = slot_of(case)
     slot.close()
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
-    explained = slot._explained(0, measured, Question("wrong"), opened)
+    explained = slot._explained(measured, Explain(case, "wrong", 1.0), opened)
     assert explained.reason == measured.reason
     assert explained.explanation is None
 
