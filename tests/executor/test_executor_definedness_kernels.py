@@ -186,3 +186,58 @@ def test_what_is_stored_does_not_depend_on_what_was_there(garbage, first):
         assert len(stored) == 1, text
         kept += None not in stored
     assert 10 < kept < 48
+
+
+#: Each thread sends its number, and what nobody wrote, to its neighbour in the other block.
+SENT = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_out) .reqnctapercluster 2,1,1 .reqntid 32,1,1
+{
+    .reg .pred p, q;
+    .reg .b32 t, u, v, w, r, m, d, e;
+    .reg .b64 o, a;
+    .shared .align 16 .b8 buf[1024];
+    .shared .align 8 .b64 bar;
+    mov.u32 t, %tid.x;
+    ld.param.u64 o, [k_out];
+    mov.u32 m, bar;
+    setp.eq.u32 p, t, 0;
+    @p mbarrier.init.shared.b64 [bar], 1;
+    @p mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    mov.u32 v, %cluster_ctarank;
+    xor.b32 v, v, 1;
+    mapa.shared::cluster.u32 e, m, v;
+    mov.u32 d, buf;
+    mad.lo.u32 r, t, 8, d;
+    mapa.shared::cluster.u32 d, r, v;
+    ld.shared.b32 u, [buf+512];
+    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [d], {t, u}, [e];
+L:  mbarrier.try_wait.parity.shared.b64 q, [bar], 0;
+    @!q bra L;
+    ld.shared.v2.b32 {r, w}, [r];
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    mad.wide.u32 a, t, 4, o;
+    st.global.b32 [a], USED;
+    ret;
+}
+"""
+
+
+def test_what_threads_send_to_other_blocks_is_as_undefined_there():
+    def run(used: str):
+        memory = GlobalMemory()
+        out = memory.allocate(np.zeros(32, np.uint32), "out")
+        program = load_program(SENT.replace("USED", used), "k", observer=Definedness())
+        return out, launch(program, (2, 1, 1), (32, 1, 1), [out], memory)
+
+    out, result = run("r")
+    assert out.array().tolist() == list(range(32))
+    assert result.remarks
+    with pytest.raises(KernelFault, match="stores to out a value that depends on byte 2560") as error:
+        run("w")
+    assert error.value.kind is FaultKind.UNINITIALISED_SHARED

@@ -29,6 +29,20 @@ from gpuprof.executor.steps.coding import Coder, Step, StepObserver
 #: From an instruction and its step to the step that also follows undefined values.
 Rule = Callable[[Coder, Instruction, Step], Step]
 
+_USES = {
+    "mbarrier": "gives an operation on an mbarrier",
+    "cp": "gives an asynchronous copy",
+    "bar": "gives a barrier",
+    "barrier": "gives a barrier",
+}
+
+
+def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:
+    """Whatever has no rule of its own: it needs defined operands, and its results are defined."""
+    use = _USES.get(item.opcode[0], f"gives {item.name}")
+    return consuming(coder, item, step, sources_of(coder, item), use)
+
+
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(TABLE, value_rules.arithmetic),
     "mov": value_rules.move,
@@ -44,20 +58,15 @@ _RULES: dict[str, Rule] = {
     "red": memory_rules.atomic,
     "save_frame": memory_rules.save_frame,
     "restore_frame": memory_rules.restore_frame,
+    "mma.sp": _consumes,
     "mma": partial(value_rules.multiply, decode=mma_steps.multiply),
     "wmma.load": memory_rules.load,
-    "wmma.store": partial(memory_rules.store, decode=wmma_steps.decode),
+    "wmma.store": partial(memory_rules.store, decode=wmma_steps.store),
     "wmma": partial(value_rules.multiply, decode=wmma_steps.multiply),
-    "wgmma": value_rules.multiply_by_warpgroups,
+    "wgmma.mma_async": value_rules.multiply_by_warpgroups,
     "ldmatrix": memory_rules.load,
     "stmatrix": partial(memory_rules.store, decode=matrix_steps.store_matrix),
     "movmatrix": value_rules.move,
-}
-_USES = {
-    "mbarrier": "gives an operation on an mbarrier",
-    "cp": "gives an asynchronous copy",
-    "bar": "gives a barrier",
-    "barrier": "gives a barrier",
 }
 
 
@@ -98,9 +107,3 @@ class Definedness(StepObserver):
                 target.put(batch, None, batch.mask)
 
         return step
-
-
-def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:
-    """Whatever has no rule of its own: it needs defined operands, and its results are defined."""
-    use = _USES.get(item.opcode[0], f"gives {item.name}")
-    return consuming(coder, item, step, sources_of(coder, item), use)

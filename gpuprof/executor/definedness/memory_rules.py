@@ -56,8 +56,8 @@ def store(coder: Coder, item: Instruction, step: Step, decode: Callable[[Coder, 
     others = (name for operand in (item.operands[0], *item.operands[2:]) for name in registers_in(operand))
     places, masked = [RegisterOperand.of(coder, name, item.line) for name in others], coder.mask(item)
     moved, mover, parts = values, step, parts_of(item.operands[1])
-    if not {*values}.isdisjoint(places) or len(values) < len(parts):
-        # Where bits move, numbers are zeros, and others are the registers that say where, too.
+    if not {*values}.isdisjoint(places) or len(values) < len(parts) or "async" in item.opcode:
+        # Bits move at once; numbers are zeros then, and others are the registers that say where, too.
         registers, (goal, _, *more) = coder.slots.function.registers, item.operands
         beside = [Reg(f"{part.name} beside") if isinstance(part, Reg) else Imm(0) for part in parts]
         registers |= {f"{part.name} beside": registers[part.name] for part in parts if isinstance(part, Reg)}

@@ -40,7 +40,7 @@ from gpuprof.executor.steps.coding import Step
 
 _WORD_BYTES = 4
 #: What threads do to shared memory themselves.
-_OF_LANES = (Access.READ, Access.EXCHANGED, Access.WRITE, Access.ATOMIC)
+_OF_LANES = (Access.READ, Access.EXCHANGED, Access.WRITE, Access.ATOMIC, Access.BULK)
 
 
 class MemoryBits:

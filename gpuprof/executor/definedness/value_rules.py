@@ -144,8 +144,6 @@ def multiply(coder: Coder, item: Instruction, step: Step, decode: Callable[..., 
     Zero times an unknown float may be NaN.
     """
     places, targets = sources_of(coder, item), targets_of(coder, item)
-    if "sp" in item.opcode:
-        return consuming(coder, item, step, places, f"gives {item.name}")
     goal, *given = item.operands
     spread = decode(coder, replace(item, operands=(goal, *map(_without_numbers, given))), spreads=True)
 
@@ -166,9 +164,7 @@ def _without_numbers(operand: Operand) -> Operand:
 
 
 def multiply_by_warpgroups(coder: Coder, item: Instruction, step: Step) -> Step:
-    """`wgmma`: what it adds to may be undefined, as it need not add."""
-    if item.opcode[1] != "mma_async":
-        return step
+    """`wgmma.mma_async`: what it adds to may be undefined, as it need not add."""
     places = places_in(coder, item.operands[1:4], item.line)
     return consuming(coder, item, step, places, f"gives {item.name}")
 

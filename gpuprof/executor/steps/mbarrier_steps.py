@@ -25,14 +25,6 @@ from gpuprof.executor.steps.spaces import SharedSpace
 _U32, _I64 = ARITHMETIC["u32"], ARITHMETIC["s64"]
 
 
-def mbarrier(coder: Coder, item: Instruction) -> Step:
-    """`mbarrier.*`: setting up, arriving, announcing bytes, waiting, and asking what is pending."""
-    decode = _OPERATIONS.get(item.opcode[1])
-    if decode is None:
-        raise UnsupportedInstruction(item.name, item.line)
-    return decode(coder, item)
-
-
 class BarrierOperand:
     """The operand of an instruction that is the address of an mbarrier."""
 
@@ -235,7 +227,8 @@ def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: i
     batch.refuse(FaultKind.MBARRIER, mask, outside, line, text, counts)
 
 
-_OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {
+#: Setting up, arriving, announcing bytes, waiting, and asking what is pending.
+OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {
     "init": _initialise,
     "inval": _invalidate,
     "arrive": _arrive,

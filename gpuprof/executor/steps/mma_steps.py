@@ -23,12 +23,10 @@ _OF_SPARSE = ("sp", "ordered_metadata", "sync", "aligned", "satfinite")
 
 
 def multiply(coder: Coder, item: Instruction, *, spreads: bool = False) -> Step:
-    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C[.OPERATION.popc]`, or `mma.sp`.
+    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C[.OPERATION.popc]`.
 
     If it `spreads`, it tells what depends on bits that are one, and not the product (`Product.spread`).
     """
-    if "sp" in item.opcode:
-        return _multiply_sparse(coder, item)
     product = product_of(item)
     _, *given = (parts_of(operand) for operand in item.operands)
     if tuple(map(len, given)) != product.register_counts:
@@ -72,7 +70,7 @@ def by_registers(
     return by_whole_warps(coder, item, multiply)
 
 
-def _multiply_sparse(coder: Coder, item: Instruction) -> Step:
+def multiply_sparse(coder: Coder, item: Instruction) -> Step:
     """`mma.sp`: A has half of its elements, and a word tells which."""
     words = [word for word in item.opcode[1:] if word not in _OF_SPARSE]
     selector = item.operands[5] if len(item.operands) == 6 else None

@@ -22,7 +22,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step, group_step, where_active
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.mma_steps import require_whole_warps
 
 #: Warps that multiply together, and the rows of D that each computes.
@@ -75,18 +75,6 @@ def _element_bytes(
     return np.asarray(address ^ (address >> 7 & _PERMUTED[layout]) << 4)
 
 
-def decode(coder: Coder, item: Instruction) -> Step | None:
-    """`wgmma.*`: products, the groups that they are waited for in, and fences, which change nothing here."""
-    match item.opcode[1]:
-        case "fence":
-            return None
-        case "commit_group" | "wait_group":
-            return group_step(coder, item, lambda batch: batch.products)
-        case "mma_async":
-            return _multiply(coder, item)
-    raise UnsupportedInstruction(item.name, item.line)
-
-
 @dataclass(frozen=True)
 class _WgmmaForm:
     """What a `wgmma.mma_async` multiplies."""
@@ -119,7 +107,8 @@ class _WgmmaForm:
         return cls(product, columns, (a, b), (bool(turns and turns[0]), bool(turns and turns[-1])))
 
 
-def _multiply(coder: Coder, item: Instruction) -> Step:
+def multiply(coder: Coder, item: Instruction) -> Step:
+    """`wgmma.mma_async`."""
     form = _WgmmaForm.of(item)
     product = form.product
     d, a, b = item.operands[:3]

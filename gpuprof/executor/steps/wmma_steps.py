@@ -12,7 +12,7 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.program.ptx import Instruction, Operand, Reg
+from gpuprof.executor.program.ptx import Instruction, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.matrix_steps import Tiles
@@ -33,15 +33,6 @@ _SHAPES = {
     ("m8n8k4", "f64"): "m8n8k4",
 }
 _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "tf32": "f32", "s8": "s32", "u8": "s32", "f64": "f64"}
-
-
-def decode(coder: Coder, item: Instruction) -> Step:
-    """Any of the three."""
-    if item.opcode[1] == "mma":
-        return multiply(coder, item)
-    if item.opcode[1] in ("load", "store") and len(item.operands) in (2, 3):
-        return _load(coder, item) if item.opcode[1] == "load" else _store(coder, item)
-    raise UnsupportedInstruction(item.name, item.line)
 
 
 def _shape_of(item: Instruction) -> Shape:
@@ -122,7 +113,9 @@ def _by_tiles(
 class FragmentMove:
     """A fragment that moves between registers and memory: what `wmma.load` and `wmma.store` share."""
 
-    def __init__(self, coder: Coder, item: Instruction, address: Operand, kind: str) -> None:
+    def __init__(self, coder: Coder, item: Instruction, place: int, kind: str) -> None:
+        if len(item.operands) not in (2, 3):
+            raise UnsupportedInstruction(item.name, item.line)
         shape, part = _shape_of(item), item.opcode[2]
         is_row = "row" in item.opcode
         product = shape.product
@@ -130,7 +123,7 @@ class FragmentMove:
         self.register = product.factor_register if self.is_factor else product.sum_register
         name = product.a if self.is_factor else product.accumulator
         self.item_bytes = 4 if name == "tf32" else ARITHMETIC[name].itemsize
-        memory = memory_operand(address, item)
+        memory = memory_operand(item.operands[place], item)
         self._read_address = address_reader(coder, item, memory)
         default = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(part, (shape.m, shape.n))
         self._stride = coder.reader(item.operands[2], _S32, item) if len(item.operands) == 3 else None
@@ -225,24 +218,26 @@ class FragmentMove:
             space.write(batch, self.addresses(batch, piece.strided, piece.along), mask, value)
 
 
-def _load(coder: Coder, item: Instruction) -> Step:
-    fragment = FragmentMove(coder, item, item.operands[1], "load")
+def load(coder: Coder, item: Instruction) -> Step:
+    """`wmma.load`."""
+    fragment = FragmentMove(coder, item, 1, "load")
     parts = parts_of(item.operands[0])
     count = fragment.register_count
     if len(parts) < count or len(parts) % count:
         raise UnsupportedInstruction(item.name, item.line)
     writes = [(i % count, coder.target(part, item)) for i, part in enumerate(parts) if isinstance(part, Reg)]
 
-    def load(batch: Batch, mask: Mask) -> None:
+    def step(batch: Batch, mask: Mask) -> None:
         loaded = fragment.load(batch, mask)
         for register, write in writes:
             write(batch, loaded[register], mask)
 
-    return by_whole_warps(coder, item, load)
+    return by_whole_warps(coder, item, step)
 
 
-def _store(coder: Coder, item: Instruction) -> Step:
-    fragment = FragmentMove(coder, item, item.operands[0], "store")
+def store(coder: Coder, item: Instruction) -> Step:
+    """`wmma.store`."""
+    fragment = FragmentMove(coder, item, 0, "store")
     parts = parts_of(item.operands[1])
     if len(parts) != fragment.register_count:
         raise UnsupportedInstruction(item.name, item.line)
