@@ -166,14 +166,7 @@ _ARRAYS = _Grammar(
         ast.Invert: _numpy("invert"),
         ast.Not: _numpy("logical_not"),
     },
-    compare={
-        ast.Eq: _numpy("equal"),
-        ast.NotEq: _numpy("not_equal"),
-        ast.Lt: _numpy("less"),
-        ast.LtE: _numpy("less_equal"),
-        ast.Gt: _numpy("greater"),
-        ast.GtE: _numpy("greater_equal"),
-    },
+    compare=_COMPARE,
     functions={
         **{name: _unary(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt")},
         **{name: _unary(name) for name in ("cbrt", "square", "sin", "cos", "tan", "arcsin", "arccos")},
