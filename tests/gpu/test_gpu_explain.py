@@ -15,9 +15,6 @@ from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 
 import gpuprof
 
-#: One run of all of them.
-pytestmark = pytest.mark.xdist_group("planted kernels")
-
 
 @pytest.fixture(scope="module")
 def rows(gpu_count, tmp_path_factory):
