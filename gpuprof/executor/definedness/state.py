@@ -169,6 +169,7 @@ class UndefinedBits(Listener, Observer):
         self.registers = {slot: never_written(dtype) for slot, dtype in unwritten.items()}
         self._read_first: tuple[int, tuple[int, int, int], int] | None = None
         self._heard: list[Heard] = []
+        self.absent: Bools | None = None
 
     # What the scheduler asks for.
 

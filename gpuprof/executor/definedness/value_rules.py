@@ -43,7 +43,6 @@ from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Ve
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import parts_of
-from gpuprof.executor.steps.warp_steps import ShuffleSources
 
 #: How many operands an instruction moves bits of; the others say where to.
 _MOVES = {
@@ -87,17 +86,13 @@ def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
         inner = across_the_warp(coder, item, step)
     else:
         inner = _with_member_mask(coder, item, _moving(coder, item, step, 1, first=first, controls=2))
-    sources, masked = ShuffleSources(coder, item), coder.mask(item)
-    target = targets_of(coder, item)[0]
+    masked, target = coder.mask(item), targets_of(coder, item)[0]
 
     def shuffling(batch: Batch) -> None:
         mask, state = masked(batch), followed(batch)
-        if mask.empty:
-            return
-        group, _ = sources.exchanged(batch, mask)
-        absent = sources.absent(batch, mask, group)
+        state.absent = None
         inner(batch)
-        if absent is not None:
+        if (absent := state.absent) is not None:
             origin = origins_of(item.line, np.full((1, 1, 1), ABSENT_LANE))
             unknown = Undefined(_full(absent, target), origin)
             target.put(batch, either(target.place.undefined(batch), unknown), mask)

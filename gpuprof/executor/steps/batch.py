@@ -100,7 +100,12 @@ class OwnMemory:
 
 
 class RegisterShadow(Protocol):
-    """What an observer of steps keeps beside the registers of one batch."""
+    """What an observer of steps keeps beside the registers of one batch.
+
+    `absent` are the lanes that have read one that takes no part in a shuffle.
+    """
+
+    absent: Bools | None
 
     @property
     def passed_on(self) -> Collection[FaultKind]:

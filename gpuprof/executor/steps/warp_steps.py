@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode the instructions by which lanes of a warp exchange values, once those that they name have come."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,46 +68,27 @@ def spread(value: Lanes, batch: Batch) -> Lanes:
     return np.broadcast_to(value, (*value.shape[:2], WARP))
 
 
-class ShuffleSources:
-    """Which lane each lane reads in a `shfl`, and whether that lies in its segment of the warp."""
+def _sources(coder: Coder, item: Instruction, first: int) -> Callable[[Batch], tuple[Lanes, Bools]]:
+    """Return what tells which lane each lane reads in a `shfl`, and whether that lies in its segment.
 
-    def __init__(self, coder: Coder, item: Instruction) -> None:
-        mode = next((part for part in (*_MOVED, "idx") if part in item.opcode), None)
-        if mode is None or len(item.operands) < 4:
-            raise UnsupportedInstruction(item.name, item.line)
-        self._mode = mode
-        #: Where the operands after the targets begin: the value, its lane, and the bounds of segments.
-        self.first = 2 if len(item.operands) == 5 + ("sync" in item.opcode) else 1
-        operands = item.operands[self.first + 1 : self.first + 3]
-        self._lane, self._control = (coder.reader(operand, _S32, item) for operand in operands)
-        self.members = MemberMask(coder, item)
-        self._value = coder.reader(item.operands[self.first], _S32, item)
+    Elsewhere it reads its own. After the operand `first` come the lane and the bounds of segments.
+    """
+    mode = next((part for part in (*_MOVED, "idx") if part in item.opcode), None)
+    if mode is None:
+        raise UnsupportedInstruction(item.name, item.line)
+    lane, control = (coder.reader(operand, _S32, item) for operand in item.operands[first + 1 : first + 3])
 
-    def __call__(self, batch: Batch) -> tuple[NDArray[np.int64], Bools]:
-        """Return the lane that each lane reads and whether it is in range; elsewhere it reads its own."""
-        c = self._control(batch).astype(np.int64)
+    def sources(batch: Batch) -> tuple[Lanes, Bools]:
+        c = control(batch).astype(np.int64)
         clamp, segment = c & 0x1F, (c >> 8) & 0x1F
-        b = self._lane(batch).astype(np.int64) & 0x1F
+        b = lane(batch).astype(np.int64) & 0x1F
         limit = (_LANE & segment) | (clamp & ~segment)
         within = (_LANE & segment) | (b & ~segment)
-        source = within if self._mode == "idx" else _MOVED[self._mode](_LANE, b)
-        valid = source >= limit if self._mode == "up" else source <= limit
+        source = within if mode == "idx" else _MOVED[mode](_LANE, b)
+        valid = source >= limit if mode == "up" else source <= limit
         return np.where(valid, source, _LANE), valid
 
-    def exchanged(self, batch: Batch, mask: Mask) -> tuple[LaneBits | None, Lanes]:
-        """Return with whom each lane in `mask` exchanges, as `MemberMask.meet` does, and all their values."""
-        group, (value,) = self.members.meet(batch, mask, spread(self._value(batch), batch))
-        return group, value
-
-    def absent(self, batch: Batch, mask: Mask, group: LaneBits | None) -> Bools | None:
-        """Return the lanes in `mask` that read one that takes no part; None if there is none."""
-        if group is None and mask.whole:
-            return None
-        source, _ = self(batch)
-        taking = spread(mask.lanes, batch)
-        there = _of_lanes(taking, source) if group is None else in_bits(group, source)
-        absent = np.asarray(taking & ~there)
-        return absent if absent.any() else None
+    return sources
 
 
 def _of_lanes(value: Lanes, source: NDArray[np.int64]) -> Lanes:
@@ -116,17 +99,26 @@ def _of_lanes(value: Lanes, source: NDArray[np.int64]) -> Lanes:
 
 def shuffle(coder: Coder, item: Instruction) -> Step:
     """`shfl.sync.{up,down,bfly,idx}`: read another lane's value, if it is in range."""
-    sources = ShuffleSources(coder, item)
-    write = coder.target(item.operands[0], item)
-    write_valid = coder.target(item.operands[1], item) if sources.first == 2 else None
+    if len(item.operands) < 4:
+        raise UnsupportedInstruction(item.name, item.line)
+    # Where the operands after the targets begin: the value, its lane, and the bounds of segments.
+    first = 2 if len(item.operands) == 5 + ("sync" in item.opcode) else 1
+    sources, members = _sources(coder, item, first), MemberMask(coder, item)
+    read, write = coder.reader(item.operands[first], _S32, item), coder.target(item.operands[0], item)
+    write_valid = coder.target(item.operands[1], item) if first == 2 else None
 
     def step(batch: Batch, mask: Mask) -> None:
-        group, value = sources.exchanged(batch, mask)
-        absent = sources.absent(batch, mask, group)
-        if absent is not None and not batch.passes_on(FaultKind.ABSENT_LANE):
-            text = "reads lane {} of its warp, which takes no part in the exchange"
-            batch.refuse(FaultKind.ABSENT_LANE, mask, absent, item.line, text, sources(batch)[0])
+        group, (value,) = members.meet(batch, mask, spread(read(batch), batch))
         source, valid = sources(batch)
+        if group is not None or not mask.whole:
+            taking = spread(mask.lanes, batch)
+            there = _of_lanes(taking, source) if group is None else in_bits(group, source)
+            if (absent := np.asarray(taking & ~there)).any():
+                if batch.shadow is not None and batch.passes_on(FaultKind.ABSENT_LANE):
+                    batch.shadow.absent = absent
+                else:
+                    text = "reads lane {} of its warp, which takes no part in the exchange"
+                    batch.refuse(FaultKind.ABSENT_LANE, mask, absent, item.line, text, source)
         write(batch, _of_lanes(value, source), mask)
         if write_valid is not None:
             write_valid(batch, valid, mask)
