@@ -19,6 +19,7 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access
+from gpuprof.executor.memory.mbarriers import by_parity
 from gpuprof.executor.steps.barrier_steps import Agreement, check_operands
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import end_phases
@@ -310,10 +311,8 @@ class ClusterWaits:
     def _acquire(self, lanes: Bools, line: int) -> None:
         """Threads go on past the barrier of their cluster: what was done before it is settled for them."""
         batch, barrier = self.batch, self.batch.cluster_barrier
-        for parity, phase in enumerate(CLUSTER_PHASES):
-            part = lanes & barrier.parity(parity)
-            if part.any():
-                batch.events.synchronise(Access.ACQUIRE, part, phase, line)
+        for parity, part in by_parity(lanes, barrier.due):
+            batch.events.synchronise(Access.ACQUIRE, part, CLUSTER_PHASES[parity], line)
         barrier.wait(lanes)
 
     def held(self) -> list[HeldLanes]:

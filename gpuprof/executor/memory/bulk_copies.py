@@ -19,8 +19,7 @@ from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
-from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
-from gpuprof.executor.memory.moments import Phase
+from gpuprof.executor.memory.mbarriers import Columns, Mbarriers, by_parity
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
@@ -117,8 +116,8 @@ class BulkCopies:
         copy = self._begin(pattern, land, pattern.bytes_moved, column, line)
         copy.flight = self.flights.add(Flight(line, lanes, source))
         # Who sees the copy's bytes arrive is behind what it has read of global memory.
-        for phase, part in self._by_parity(column, lanes):
-            signal = self.events.signals.of(self._whole_warps(part), phase)
+        for parity, part in self._by_parity(column, lanes):
+            signal = self.events.signals.of(self._whole_warps(part), (column, parity))
             self.events.order.synchronise(Access.RELEASE, signal, line)
 
     def load_shared(
@@ -152,8 +151,8 @@ class BulkCopies:
         line: int,
     ) -> _Load:
         if self.events.order.layout.several:
-            for phase, part in self._by_parity(column, self._whole_warps(pattern.mask.lanes)):
-                self.events.synchronise(Access.STARTED, self._whole_warps(part), phase, line)
+            for parity, part in self._by_parity(column, self._whole_warps(pattern.mask.lanes)):
+                self.events.synchronise(Access.STARTED, self._whole_warps(part), (column, parity), line)
         phases = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
         for old in [load for load in self._loads if load.pattern is pattern]:
@@ -230,7 +229,7 @@ class BulkCopies:
                 self._observe(column, self._whole_warps(chosen), live, line)
 
     def _observe(self, column: int, lanes: Bools, live: Bools, line: int) -> None:
-        for (_, parity), part in self._by_parity(column, lanes):  # the phase before has ended
+        for parity, part in self._by_parity(column, lanes):  # the phase before has ended
             self.events.synchronise(Access.ACQUIRE, part, (column, 1 - parity), line)
         phase = self.barriers.phase[:, column]
         kept: list[_Load] = []
@@ -254,18 +253,12 @@ class BulkCopies:
         if not self.events.listeners:
             return
         for column in np.unique(columns).tolist():
-            for parity in (0, 1):
-                lanes = mask.lanes & (columns == column) & ((phases & 1) == parity)
-                if lanes.any():
-                    whole = self._whole_warps(lanes)
-                    self.events.synchronise(Access.RELEASE, whole, (column, parity), line)
+            for parity, lanes in by_parity(mask.lanes & (columns == column), phases):
+                self.events.synchronise(Access.RELEASE, self._whole_warps(lanes), (column, parity), line)
 
-    def _by_parity(self, column: int, lanes: Bools) -> Iterator[tuple[Phase, Bools]]:
+    def _by_parity(self, column: int, lanes: Bools) -> Iterator[tuple[int, Bools]]:
         """Divide lanes by the phase that a barrier is in, in their block."""
-        for parity in (1, 0):
-            part = lanes & (self.barriers.phase[:, column] & 1 == parity)[:, None, None]
-            if part.any():
-                yield (column, parity), part
+        return by_parity(lanes, self.barriers.phase[:, column, None, None])
 
     def _whole_warps(self, lanes: Bools) -> Bools:
         return uniform_blocks(np.broadcast_to(lanes, (len(lanes), *self._shape[1:])))

@@ -8,6 +8,7 @@ leaves open what the 8 bytes hold.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -201,6 +202,13 @@ def _used_addresses(pattern: SharedPattern) -> NDArray[np.int64]:
     return pattern.address if pattern.used is None else np.where(pattern.used, pattern.address, 0)
 
 
+def by_parity(lanes: Bools, phases: Table) -> Iterator[tuple[int, Bools]]:
+    """Divide lanes by the parity of the phase that each is in, or its block."""
+    for parity in (0, 1):
+        if (part := np.asarray(lanes & (phases & 1 == parity))).any():
+            yield parity, part
+
+
 #: Stands for the phase of a thread that has waited for all at which it arrived.
 _NONE = -1
 
@@ -213,26 +221,23 @@ class ClusterBarrier:
         #: Phases that are over, of each cluster.
         self.phase: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
         self._arrived: Bools = np.zeros(shape, dtype=np.bool_)
-        self._due: NDArray[np.int64] = np.full(shape, _NONE, dtype=np.int64)
+        #: The phase that each thread arrived in, if it has not waited.
+        self.due: NDArray[np.int64] = np.full(shape, _NONE, dtype=np.int64)
 
     @property
     def pending(self) -> Bools:
         """The threads that have arrived and not waited: shape (clusters, warps, 32)."""
-        return np.asarray(self._due != _NONE)
+        return np.asarray(self.due != _NONE)
 
     @property
     def over(self) -> Bools:
         """The threads that arrived in a phase that is over: their wait would succeed."""
-        return np.asarray(self.pending & (self._due < self.phase[:, None, None]))
-
-    def parity(self, number: int) -> Bools:
-        """Return the threads whose phase has this parity."""
-        return np.asarray(self.pending & ((self._due & 1) == number))
+        return np.asarray(self.pending & (self.due < self.phase[:, None, None]))
 
     def arrive(self, lanes: Bools) -> None:
         """Threads arrive."""
         self._arrived |= lanes
-        self._due = np.where(lanes, self.phase[:, None, None], self._due)
+        self.due = np.where(lanes, self.phase[:, None, None], self.due)
 
     def complete(self, live: Bools) -> Bools:
         """End the phases at which all have arrived that have not ended; return in which clusters."""
@@ -243,4 +248,4 @@ class ClusterBarrier:
 
     def wait(self, lanes: Bools) -> None:
         """Threads have waited."""
-        self._due = np.where(lanes, _NONE, self._due)
+        self.due = np.where(lanes, _NONE, self.due)

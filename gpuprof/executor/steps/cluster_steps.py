@@ -7,6 +7,7 @@ import numpy as np
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, NEAR_FENCE_PHASE, Access
+from gpuprof.executor.memory.mbarriers import by_parity
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
@@ -27,11 +28,9 @@ def arrive(coder: Coder, item: Instruction) -> Step:
         batch.refuse(FaultKind.BARRIER, mask, barrier.pending, line, text)
         shape = (batch.blocks, batch.warps, WARP)
         lanes = np.broadcast_to(mask.lanes, shape)
-        for parity, phase in enumerate(CLUSTER_PHASES):
-            part = lanes & (barrier.phase & 1 == parity)[:, None, None]
-            if part.any():
-                access = Access.RELAXED if relaxed else Access.RELEASE
-                batch.events.synchronise(access, part, phase, line)
+        for parity, part in by_parity(lanes, barrier.phase[:, None, None]):
+            access = Access.RELAXED if relaxed else Access.RELEASE
+            batch.events.synchronise(access, part, CLUSTER_PHASES[parity], line)
         barrier.arrive(lanes)
         end_phases(batch, line)
 
@@ -43,13 +42,9 @@ def end_phases(batch: Batch, line: int) -> None:
     live = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP))
     barrier = batch.cluster_barrier
     before = barrier.phase
-    complete = barrier.complete(live)
-    if not complete.any():
-        return
-    for parity, phase in enumerate(CLUSTER_PHASES):
-        ended = ~live & (complete & (before & 1 == parity))[:, None, None]
-        if ended.any():
-            batch.events.synchronise(Access.RELEASE, ended, phase, line)
+    ended = ~live & barrier.complete(live)[:, None, None]
+    for parity, part in by_parity(ended, before[:, None, None]):
+        batch.events.synchronise(Access.RELEASE, part, CLUSTER_PHASES[parity], line)
 
 
 def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False) -> None:
