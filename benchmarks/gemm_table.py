@@ -75,7 +75,8 @@ DRAWN = {
     "e4m3": (
         "448x448x3520 3200 4128x480x992 624 384x384x2688 1968x1968x912 448x96x416 2736x2736x1248 "
         "1280x1280x384 496 448x448x1472 848 320x320x5056 4544x1216x192 576x2240x576 240x864x816 "
-        "2240x2240x2048 544x544x3088 928x2848x3008 2032x368x1424"
+        "2240x2240x2048 544x544x3088 928x2848x3008 2032x368x1424 432x1672x2784 768x2192x352 1168x1168x144 "
+        "208x1744x1552 2032x320x2016 448x136x496 2464x376x256 1568x848x2832 848x1696x672 1872x3824x1536"
     )
 }
 DRAWN_OF_OTHERS = (
@@ -84,7 +85,10 @@ DRAWN_OF_OTHERS = (
     "736x5520x440 832x384x4416 4096x256x2880 960x960x384 848 896x512x192 1472x1152x192 "
     "3280x552x272 263 425 1954x534x226 190x1864x845 1072 1184x1184x1000 256x256x512 320x400x1296 "
     "1360x1360x3832 640x640x320 64x576x512 960x3136x4608 264 1280x448x1152 1448x864x440 "
-    "568x4184x5816 2624x960x1280 526x468x272 287x1545x2699 951x951x3330"
+    "568x4184x5816 2624x960x1280 526x468x272 287x1545x2699 951x951x3330 216x216x1392 880x640x568 "
+    "176x136x3784 264x424x480 272x280x1056 3984x3984x464 2608x4520x144 2928x1336x280 1776x1776x1288 "
+    "1320x2608x4096 4600x4600x384 1216x1216x1456 256x3536x1120 184x536x3400 4568x264x656 632x632x968 "
+    "712x1000x4096 1001x777x40 1025x513x100 2001x2003x50 3001x303x61 4001x501x36"
 )
 _OF_F32 = (
     (
@@ -126,21 +130,21 @@ _OF_HALVES = (
         1_700_000,
         (
             *("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_64_below"),
-            *("wgmma_store_fit", "wgmma_store_square"),
+            *("wgmma_store_fit", "wgmma_store_turned_square"),
         ),
     ),
     (
         2_100_000,
         (
             *("wgmma_store_64_beside", "wgmma_store_64_below"),
-            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square"),
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned_square"),
         ),
     ),
     (
         sys.maxsize,
         (
             *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned"),
-            *("wgmma_store_square", "wgmma_streamk"),
+            *("wgmma_store_turned_square", "wgmma_store_turned_192", "wgmma_streamk"),
         ),
     ),
 )

@@ -18,9 +18,9 @@ from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.tables import TableReader, is_identifier
 
 #: Variables every header formula may use besides the problem's dimensions and the kernel's own integers.
-LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch")
+LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "l2_bytes", "arch")
 #: Of these, what is known before a kernel is chosen.
-CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
+CHOICE_VARIABLES = ("real_bytes", "sm_count", "l2_bytes", "arch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,6 +256,7 @@ def size_values(problem: Problem, device: Device) -> dict[str, int]:
         **problem.dimensions,
         "real_bytes": problem.real_bytes,
         "sm_count": device.sm_count,
+        "l2_bytes": device.l2_bytes,
         "arch": 10 * major + minor,
     }
 

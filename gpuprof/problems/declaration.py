@@ -34,7 +34,8 @@ from gpuprof.tables import FilePlace, TableReader, is_identifier, is_integer, re
 FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
 RESERVED = (
-    *("block_x", "block_y", "block_z", "threads", "real_bytes", "result_bytes", "sm_count", "arch"),
+    *("block_x", "block_y", "block_z", "threads", "real_bytes", "result_bytes", "sm_count"),
+    *("l2_bytes", "arch"),
     *("u", "tiny", "truncation", "real"),
 )
 #: Fields of a check that may stand beside the outputs, and then hold for all of them.

@@ -10,15 +10,15 @@ bottleneck = "That of the chosen kernel."
 
 [[choose]]
 kernel = "wgmma_gathered"
-when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (M * N <= 2000 * sm_count or M * N <= 20000 * sm_count and M * N * K <= 2700000 * sm_count)"
+when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (M * N <= 2000 * sm_count or M * N * K <= 2700000 * sm_count)"
 because = "Rows that the copy engine does not take, of a small C or a short k: threads gather them, as a copy of all would take longer than the products."
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
-kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_square", "wgmma_store_192_beside", "wgmma_store_turned", "wgmma_store_fit"]
+kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_192_beside", "wgmma_store_turned", "wgmma_store_turned_square", "wgmma_store_turned_192", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "840 + 900 * CYCLES + 1 * WRITES + 3310000 * SPLIT + 304000 * CLUSTER"
-because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; beside, below and square clusters share what they fetch."
+least = "267 + 783 * CYCLES + 1060 * WRITES + 1150000 * SPLIT + 127000 * CLUSTER"
+because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; turned where tiles begin within lines; beside, below and square clusters share what they fetch."
 
 [[choose]]
 kernel = ["wgmma_packed", "mma_async"]
@@ -34,8 +34,8 @@ because = "As of two bytes: k split where C has few tiles, 64 columns to fill on
 
 [[choose]]
 kernel = "tf32_gathered"
-when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * (1 if M * N * K <= 1000000 * sm_count else 2) <= sm_count"
-because = "A small C whose rows the copy engine does not take: threads gather them."
+when = "real_bytes == 4 and (2 * cdiv(M, 64) * cdiv(N, 64) <= sm_count or M * N * K <= 1800000 * sm_count)"
+because = "As of two bytes: threads gather rows of a small C or a short k."
 
 [[choose]]
 kernel = "tf32_packed"

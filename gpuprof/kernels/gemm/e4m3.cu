@@ -141,9 +141,10 @@ HELD = "PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # piec
 STAGES = "min(8, (1808 - HELD * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-FETCHED = "(18 * BM // BESIDE + 9 * BN * BESIDE // SHARING) // 4 * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)" # as in wgmma_store
+FETCHED = "(BM * (20 + WITHIN) // BESIDE + BN * BESIDE * (10 + WITHIN) // SHARING) * cdiv(TILES, WAVES) * CLUSTER * 72900 // l2_bytes"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"
-CYCLES = "WAITS * max(BM * BN // 32, 2 * BM + BM // 64 * BN + BN, FETCHED)"
+CYCLES = "WAITS * (15 + 8 * min(1, SHARING - 1) + max(BM * BN * 15 // 512, (27 * BM + 5 * (BM // 64) * BN) // 10, FETCHED))"
 WRITES = "((1 if IN_TURN else WAVES) + SPLIT) * BM * BN // 32"
 
 [parameters]

@@ -18,14 +18,15 @@ pipe_lsu_instructions = "rises"
 
 [launch]
 block = [256]
-grid = ["CLUSTER * cdiv(M, BM) * cdiv(N, BN)"]
+grid = ["CLUSTER * TILES"]
 dynamic_shared_bytes = "128 * STAGES * (BM + BN)"
 
 [constants]
 BM = 64 # rows of C per block
 BN = 64 # columns
 BK = 32 # k per tile
-CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
+CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, 3 * sm_count // (4 * TILES)))"
 A_WIDTH = "16 if K % 4 == 0 else 8 if K % 2 == 0 else 4" # bytes of A that are copied at once: rows start at multiples of them
 B_WIDTH = "16 if N % 4 == 0 else 8 if N % 2 == 0 else 4" # of B
 SHARING = 1
@@ -37,12 +38,12 @@ STAGES = 4 # tiles in shared memory
 WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
-STAGES = [4, 6]
-WAYS = [0, 2, 3, 4, 6, 8]
+STAGES = [2, 3, 4, 6]
+WAYS = [0, 1, 2, 3, 4, 6, 8]
 
 [[require]]
-condition = "STAGES >= 2 and (WAYS == 0 or 2 <= WAYS and WAYS <= 8)"
-because = "{id} shares a tile's k among 2 to 8 blocks"
+condition = "STAGES >= 2 and 0 <= WAYS and WAYS <= 8"
+because = "{id} shares a tile's k among at most 8 blocks"
 
 [[require]]
 condition = "90 <= arch < 100"

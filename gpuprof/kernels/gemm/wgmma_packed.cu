@@ -43,7 +43,7 @@ swizzle_bytes = 128
 
 [launch]
 block = [384]
-grid = ["min(sm_count // CLUSTER, cdiv(cdiv(N, BN) * cdiv(M, BM * CLUSTER) * cdiv(K, BK), LEAST)) * CLUSTER"]
+grid = ["min(sm_count // CLUSTER, max(TILES, cdiv(TILES * cdiv(K, BK), LEAST))) * CLUSTER"]
 cooperative = true
 dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
@@ -52,11 +52,12 @@ BM = 128 # rows of C per block
 BK = 64  # k per tile
 PER_SM = "M * N // sm_count" # elements of C
 BN = "64 if PER_SM <= 6000 else 128 if PER_SM <= 20000 else 192 if PER_SM <= 90000 else 256" # columns of C per block
+TILES = "cdiv(N, BN) * cdiv(M, BM * CLUSTER)" # of C, as many as a cluster has blocks
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 CLUSTER = 2 # blocks that share columns of B
-LEAST = 8  # tiles of k that a block has, unless there are fewer
+LEAST = 8  # tiles of k that a block has, unless those of its tile of C are fewer
 PANEL = 8  # rows of clusters whose tiles run together
 
 [candidates]

@@ -63,9 +63,11 @@ CLUSTER = "SHARING * (WAYS if WAYS else max(2, min(8 // SHARING, 3 * sm_count //
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-FETCHED = "(22 * BM // 5 + 3 * (4 + 3 * min(1, N % 64)) * BN // (5 * SHARING)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+LINES = "BM * (13 + 6 * (min(1, K % 64) + min(1, K % 16))) + BN * (10 + 6 * (min(1, N % 64) + min(1, N % 16))) // SHARING" # as in wgmma_store
+FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 69900 // l2_bytes"
+READ = "(152 * BM + 26 * BN + 92 * (BM // 64) * BN) // 100"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
-CYCLES = "WAITS * max(BM * BN // 32, (29 * BM + 3 * (BM // 64) * BN + 10 * BN) // 10, FETCHED)"
+CYCLES = "WAITS * (max(READ, FETCHED) + min(READ, FETCHED) * 3 // 8 + 18 * (SHARING // 2))"
 WRITES = "(WAVES + 1) * BM * BN // 32" # and summed up
 SPLIT = 1
 

@@ -129,6 +129,34 @@ parameters = { CLUSTER = 4, ACROSS = 2, GRAIN = 16 }
 [variants.moves]
 block_threads = "stays"
 
+[[variants]]
+id = "wgmma_store_turned_square"
+rung = 683.95
+shape_of = "wgmma_store_panels"
+title = "Turned, clusters of two by two"
+idea = "wgmma_store_square and wgmma_store_turned: each block fetches half of either, in whole lines of B."
+after = "wgmma_store_turned"
+change = "Of cuBLASLt's speed 1360x1360x3832 reaches 0.84x on an H100, not 0.81x, and 1408 1.01x, not 0.98x."
+bottleneck = "The SMs that are left over; latency."
+parameters = { TURNED = 1, CLUSTER = 4, PANEL = 8, GRAIN = 16, ACROSS = 2 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
+id = "wgmma_store_turned_192"
+rung = 683.97
+shape_of = "wgmma_store_panels"
+title = "Turned, 192 columns"
+idea = "As wgmma_store_turned_square, by three warpgroups: where rows start within lines of 128 bytes, each costs two, and larger tiles fetch fewer."
+after = "wgmma_store_turned_square"
+change = "Another split of C: block_threads rise. 568x4184x5816 takes 49.7 us on an H100, not 58.2 by wgmma_store_192_beside."
+bottleneck = "Shared memory, from which three warpgroups read the same rows of A."
+parameters = { TURNED = 1, BM = 192, WIDEST = 192, CLUSTER = 4, PANEL = 8, GRAIN = 16, PIECES = 0, ACROSS = 2 }
+
+[variants.moves]
+block_threads = "rises"
+
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BN * BESIDE // CLUSTER if TURNED else A_ROWS // BESIDE"]
@@ -184,10 +212,13 @@ ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
 TILES = "ROWS * cdiv(WIDTH, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
-FETCHED = "(22 * BM // (5 * BESIDE) + 3 * (4 + 3 * min(1, N % 64)) * BN * BESIDE // (5 * CLUSTER)) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # cycles for a tile of k: from the L2 cache, more of B where its rows start within lines,
-READ = "(29 * BM + 3 * (BM // 64) * BN + 10 * cdiv(BN, 64) * 64) // 10" # to and from shared memory,
+IN_A = "6 * (min(1, K % 64) + min(1, K % 16))" # tenths of a line more for each 128 bytes of a row of A, as rows start within lines and within sectors,
+IN_B = "6 * (min(1, N % 64 if TURNED else N % 64 + BN % 64) + min(1, N % 16))" # and of B
+LINES = "BM * (10 + IN_B if TURNED else 13 + IN_A) // BESIDE + BN * BESIDE * (13 + IN_A if TURNED else 10 + IN_B) // CLUSTER" # tenths, that a block fetches for a tile of k
+FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 69900 // l2_bytes" # cycles, from the L2 cache, the wider the larger it is,
+READ = "(152 * BM + 26 * BN + 92 * (BM // 64) * BN) // 100" # and to and from shared memory
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
-CYCLES = "WAITS * max(BM * BN // 32, READ, FETCHED)" # the most for those of products, of shared memory or of the L2 cache,
+CYCLES = "WAITS * (max(READ, FETCHED) + min(READ, FETCHED) * 3 // 8 + 18 * min(2, CLUSTER // 2))" # with what of the shorter is not hidden, and what a cluster takes to meet
 WRITES = "WAVES * BM * BN // 32" # and what is written of C
 SPLIT = 0 # no sums to add up
 HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp

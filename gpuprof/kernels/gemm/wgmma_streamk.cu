@@ -36,19 +36,20 @@ swizzle_bytes = 128
 
 [launch]
 block = [384]
-grid = ["min(sm_count // CLUSTER, cdiv(cdiv(N, BN) * cdiv(M, BM * CLUSTER) * cdiv(K, BK), LEAST)) * CLUSTER"]
+grid = ["min(sm_count // CLUSTER, max(TILES, cdiv(TILES * cdiv(K, BK), LEAST))) * CLUSTER"]
 cooperative = true
 dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
 [constants]
 BM = 128 # rows of C per block
 BK = 64  # k per tile
+TILES = "cdiv(N, BN) * cdiv(M, BM * CLUSTER)" # of C, as many as a cluster has blocks
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 BN = 256   # columns of C per block
 CLUSTER = 2 # blocks that share columns of B
-LEAST = 4  # tiles of k that a block has, unless there are fewer
+LEAST = 4  # tiles of k that a block has, unless those of its tile of C are fewer
 PANEL = 8  # rows of clusters whose tiles run together
 
 [candidates]
