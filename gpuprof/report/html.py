@@ -122,8 +122,7 @@ def _environment() -> Environment:
 @functools.cache
 def _plotly() -> tuple[str, str]:
     """Plotly compressed, as far as charts need it, and the hash by which a page allows it."""
-    # Importing Plotly takes longer than anything else here, so that only a report pays for it.
-    from plotly.offline import get_plotlyjs
+    from plotly.offline import get_plotlyjs  # only a report pays for it
 
     text = plotly_part(str(get_plotlyjs()))
     return page_data.packed(text), _hash(text)
@@ -137,9 +136,10 @@ def _json(document: dict[str, Any]) -> str:
     return to_text(document, separators=(",", ":"))
 
 
-#: A module as esbuild wraps it: `var NAME=WRAPPER((exports,module)=>{…});`; who needs it calls `NAME()`.
-_MODULE = re.compile(r"(?<=[;}])var (?:[\w$]+,)*([\w$]+)=([\w$]+)\((?=\(|[\w$]+=>)")
-_CALLS = re.compile(r"[\w$]+(?=\(\))")
+#: A module as esbuild wraps it, `var NAME=WRAPPER((exports,module)=>{…});`, and backwards its call, `NAME()`.
+#: Both begin with rare letters: to look behind or ahead of every other one takes longer than all the rest.
+_MODULE = re.compile(r"var (?<=[;}]var )(?:[\w$]+,)*([\w$]+)=([\w$]+)\((?=\(|[\w$]+=>)")
+_CALL = re.compile(r"\)\(([\w$]+)")
 #: What the last module adds to the core, and how the kind of chart to add is known.
 _REGISTERED = re.compile(r"\.register\(\[[\w$(),]*\]\)")
 _BARS = 'moduleType:"trace",name:"bar"'
@@ -152,8 +152,7 @@ def plotly_part(bundle: str) -> str:
     """
     found = [(match[1], match[2], match.start()) for match in _MODULE.finditer(bundle)]
     wrappers = [name for name, _ in Counter(wrapper for _, wrapper, _ in found).most_common(2)]
-    starts: list[int] = []
-    place: dict[str, int] = {}
+    starts, place = list[int](), dict[str, int]()
     for name, wrapper, start in found:
         # The functions of an ES module stand before its wrapper: it goes with the CommonJS module before.
         if wrapper == wrappers[0]:
@@ -172,5 +171,6 @@ def plotly_part(bundle: str) -> str:
         index = waiting.pop()
         if index not in needed:
             needed.add(index)
-            waiting.extend(place[name] for name in _CALLS.findall(texts[index]) if name in place)
+            called = (name[::-1] for name in _CALL.findall(texts[index][::-1]))
+            waiting.extend(place[name] for name in called if name in place)
     return bundle[: starts[0]] + "".join(texts[index] for index in sorted(needed)) + bundle[end:]
