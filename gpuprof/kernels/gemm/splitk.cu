@@ -80,7 +80,7 @@ idea = "For a large C and a K too short for the copy engine's kernels: two or al
 after = "splitk_fit"
 change = "An element that is copied serves more products: async_copy_sectors fall, and so do the sums to add up at the end."
 bottleneck = "The copies: one for each element."
-parameters = { TM = 0, BK = 16, STAGES = 2, TALL = 0 }
+parameters = { TM = 0, BK = 0, STAGES = 2, TALL = 0 }
 launch = { block = [128] }
 
 [variants.moves]
@@ -90,7 +90,7 @@ async_copy_sectors = "falls"
 block = [256]
 any_block = true
 grid = ["cdiv(N, BN) * CLUSTER * SHARES", "cdiv(M, BM)"]
-dynamic_shared_bytes = "max(DEEP * (BM * (BK + 4) + BN * BK), block_x // (32 * WARPS_M) * BM * (BN + 8)) * real_bytes"
+dynamic_shared_bytes = "max(DEEP * (BM * (TILE_K + 4) + BN * TILE_K), block_x // (32 * WARPS_M) * BM * (BN + 8)) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
@@ -103,9 +103,10 @@ WARPS_M = "TALL if TALL else 2 if OF_64 <= OF_96 <= 192 else 4" # that have rows
 ROWS = "TM if TM else (4 if OF_64 * 53 < OF_96 * 50 else 6) if WARPS_M == 4 else 8 if WARPS_M == 2 else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
 RESIDENT = "4 if WARPS_M == 4 and ROWS * COLS <= 48 else 1" # blocks that an SM has registers for
 BM = "LANES_M * ROWS * WARPS_M" # rows of C per block
+TILE_K = "BK if BK else 32 if (K - 1) % 32 > 15 else 16" # k per tile: 32 where no more of the last tile lies beyond K
 DEEP = "STAGES if STAGES else 3 if ROWS > 8 and COLS > 4 else 2" # tiles in flight
 TILES = "cdiv(M, BM) * cdiv(N, BN)"
-PARTS = "WAYS if WAYS else max(1, min(max(8 * sm_count // (5 * TILES), 4 * (TILES * 17 <= 8 * sm_count)), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile: four where an SM then has two at most
+PARTS = "WAYS if WAYS else max(1, min(max(8 * sm_count // (5 * TILES), 4 * (TILES * 17 <= 8 * sm_count)), K // (4 * TILE_K))) if arch >= 90 else 1" # blocks that share the k of a tile: four where an SM then has two at most
 CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's sums; seven would leave an eighth of the SMs idle
 SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
 A_WIDTH = "4 if K % 4 == 0 else 2 if K % 2 == 0 else 1" # elements of A that are copied at once: four where its rows start at multiples of 16 bytes, two of 8
@@ -113,14 +114,14 @@ B_WIDTH = "4 if N % 4 == 0 else 2 if N % 2 == 0 else 1" # of B, and of C
 BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most: its cycles of products,
 CYCLES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * BM * BN // 128"
 COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
-WAITS = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other,
+WAITS = "cdiv(cdiv(K, TILE_K), CLUSTER * SHARES)" # tiles of k one after the other,
 WRITES = "BUSIEST * BM * BN // 32" # what its warps write of C
 JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
 
 [parameters]
 TM = 8        # rows of C per thread; 0: as many as fit
 TN = 8        # columns of C per thread; 0: 4 where K is short, else 8
-BK = 64       # k per tile
+BK = 64       # k per tile; 0: 32, or 16 where fewer then lie beyond K
 STAGES = 2    # tiles in flight; 0: as the tile needs them
 TALL = 1      # warps that have rows of their own, while the others share k; 0: four, or two where an SM has two such blocks at most and no more to do so
 WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
@@ -128,7 +129,7 @@ WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
 [candidates]
 TM = [0, 1, 2, 4, 6, 8, 11]
 TN = [0, 4, 8]
-BK = [32, 64, 80, 128, 256]
+BK = [0, 32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
 TALL = [0, 1, 2, 4]
 WAYS = [0, 1, 2, 4, 8, 16, 32]
@@ -139,7 +140,7 @@ condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z ==
 because = "{id} gives each warp its own k: the block must be whole warps in x"
 
 [[require]]
-condition = "ROWS > 0 and TN >= 0 and TN % 4 == 0 and DEEP >= 2 and BK > 0 and WARPS_M > 0 and BK * 8 * WARPS_M % block_x == 0 and block_x % (32 * WARPS_M) == 0"
+condition = "ROWS > 0 and TN >= 0 and TN % 4 == 0 and DEEP >= 2 and TILE_K > 0 and WARPS_M > 0 and TILE_K * 8 * WARPS_M % block_x == 0 and block_x % (32 * WARPS_M) == 0"
 because = "{id} needs TN a multiple of 4, two STAGES or more, BK a multiple of 4 per warp that shares k, and of TALL warps each an equal number"
 
 [[require]]
@@ -153,10 +154,10 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 
 #define THREADS BLOCK_X
 #define WARPS (THREADS / 32 / WARPS_M) // each takes its own k
-#define WARP_K (BK / WARPS)    // k of a tile that one warp takes
-#define A_PITCH (BK + 4)       // padded: the lanes' rows start in different banks
+#define WARP_K (TILE_K / WARPS)  // k of a tile that one warp takes
+#define A_PITCH (TILE_K + 4)     // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
-#define B_STAGE (BK * BN)
+#define B_STAGE (TILE_K * BN)
 #define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
 
 #include "cp_async.cuh"
@@ -249,16 +250,16 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
     const int n0 = blockIdx.x / (CLUSTER * SHARES) * BN;
     const int part = blockIdx.x % (CLUSTER * SHARES);
     const int rank = part % CLUSTER;
-    const int first = (K + BK - 1) / BK * part / (CLUSTER * SHARES); // tiles of k of the blocks before
-    const int depth = (K + BK - 1) / BK * (part + 1) / (CLUSTER * SHARES) - first;
+    const int first = (K + TILE_K - 1) / TILE_K * part / (CLUSTER * SHARES); // tiles of k of the blocks before
+    const int depth = (K + TILE_K - 1) / TILE_K * (part + 1) / (CLUSTER * SHARES) - first;
 
     // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
     const auto load = [&](int tile) {
         if (tile < depth) {
             const int stage = tile % DEEP;
-            const int k0 = (first + tile) * BK;
-            copy_tile<A_WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
-            copy_tile<B_WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
+            const int k0 = (first + tile) * TILE_K;
+            copy_tile<A_WIDTH, BM, TILE_K, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
+            copy_tile<B_WIDTH, TILE_K, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
         }
         close_group();
     };
