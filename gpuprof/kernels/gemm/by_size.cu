@@ -46,43 +46,43 @@ because = "Rows that the copy engine does not take, of a larger C."
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
-least = "1240000 + 1180 * CYCLES + 1580 * COPIES + 631 * SUMMED + 145000 * WRITES + 1420000 * JOINS"
+least = "1470000 + 1220 * CYCLES + 1440 * COPIES + 35300 * SUMMED + 140000 * WRITES + 1770000 * JOINS"
 because = "Up to about 256: the smallest tiles give every SM one."
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
-least = "4190000 + 418 * CYCLES + 2370 * COPIES + 66 * SUMMED + 45900 * WRITES + 940 * JOINS"
+least = "5210000 + 624 * CYCLES + 3270 * COPIES + 450 * SUMMED + 3830 * WRITES + 3780 * JOINS"
 because = "Around 384: few tiles, a long k shared by warps and blocks."
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
-least = "2380000 + 208 * CYCLES + 4040 * COPIES + 20 * SUMMED + 41000 * WRITES"
+least = "3570000 + 229 * CYCLES + 4290 * COPIES + 23 * SUMMED + 29000 * WRITES"
 because = "Fewer tiles than SMs: half the rows of dmma_split."
 
 [[choose]]
 kernel = "dmma_split_64x32"
 when = "real_bytes == 8"
-least = "4310000 + 334 * CYCLES + 3260 * COPIES + 92400 * SUMMED + 2330 * WRITES"
+least = "4490000 + 339 * CYCLES + 3380 * COPIES + 124000 * SUMMED + 548 * WRITES"
 because = "The same with half the columns, where fewer lie beyond C or rows start anywhere."
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-least = "9860000 + 388 * CYCLES + 698 * COPIES + 274000 * SUMMED + 1450 * WRITES"
+least = "9450000 + 448 * CYCLES + 927 * COPIES + 214000 * SUMMED + 20 * WRITES"
 because = "A few tiles for each SM: blocks share k, so that the last wave is not empty."
 
 [[choose]]
 kernel = "dmma_128x64"
 when = "real_bytes == 8"
-least = "304 * CYCLES + 3260 * COPIES + 29900 * WRITES"
+least = "282 * CYCLES + 5020 * COPIES + 24500 * WRITES"
 because = "A tile of half the columns for nearly each SM: one wave, and nothing to add up."
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
-least = "745000 + 284 * CYCLES + 3290 * COPIES + 34200 * WRITES"
+least = "650000 + 274 * CYCLES + 5480 * COPIES + 29600 * WRITES"
 because = "Many tiles: the largest reuse most of what they load."
 
 [[choose]]
@@ -94,73 +94,73 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "2220000 + 2640 * CYCLES + 1860 * COPIES"
+least = "2250000 + 3210 * CYCLES + 1460 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "799000 + 914 * CYCLES + 2700 * WRITES + 116000 * WAITS + 1 * STREAMED"
+least = "590000 + 911 * CYCLES + 4870 * WRITES + 91900 * WAITS + 2 * STREAMED"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "1390000 + 723 * CYCLES + 2500 * COPIES + 330000 * WAITS + 163000 * WRITES"
+least = "1260000 + 715 * CYCLES + 2990 * COPIES + 316000 * WAITS + 160000 * WRITES"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2520000 + 845 * CYCLES + 2420 * COPIES + 27000 * WAITS + 66400 * WRITES + 2850 * JOINS"
+least = "2370000 + 804 * CYCLES + 3260 * COPIES + 19000 * WAITS + 60800 * WRITES + 1400 * JOINS"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "391000 + 1040 * CYCLES + 104 * COPIES + 610 * WAITS + 84700 * WRITES + 4800000 * JOINS"
+least = "1710000 + 810 * CYCLES + 2850 * COPIES + 18000 * WAITS + 52200 * WRITES + 6010000 * JOINS"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "3760000 + 663 * CYCLES + 1540 * COPIES + 95200 * WAITS + 31200 * WRITES + 86400 * JOINS"
+least = "3600000 + 672 * CYCLES + 2170 * COPIES + 40400 * WAITS + 29500 * WRITES + 679000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "6570000 + 747 * CYCLES + 1060 * COPIES + 366000 * WAITS + 5170 * WRITES + 4150000 * JOINS"
+least = "5140000 + 667 * CYCLES + 2640 * COPIES + 357000 * WAITS + 8570 * WRITES + 9050000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "8970000 + 629 * CYCLES + 14100 * WRITES"
+least = "9250000 + 629 * CYCLES + 13500 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "56000000 + 460 * CYCLES + 1410 * WRITES"
+least = "53400000 + 460 * CYCLES + 3020 * WRITES"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "10200000 + 730 * CYCLES + 18500 * WRITES"
+least = "13400000 + 730 * CYCLES + 21100 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "38600000 + 656 * CYCLES + 73400 * COPIES + 11 * WRITES"
+least = "45600000 + 656 * CYCLES + 75000 * COPIES + 11 * WRITES"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "76800 + 647 * CYCLES + 5090 * WRITES"
+least = "46100 + 616 * CYCLES + 7780 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

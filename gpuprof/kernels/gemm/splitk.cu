@@ -111,6 +111,8 @@ CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's s
 SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
 A_WIDTH = "4 if K % 4 == 0 else 2 if K % 2 == 0 else 1" # elements of A that are copied at once: four where its rows start at multiples of 16 bytes, two of 8
 B_WIDTH = "4 if N % 4 == 0 else 2 if N % 2 == 0 else 1" # of B, and of C
+A_ROW = "K" # elements of a row of A, which the source is compiled for: its copies then lie at constant distances,
+B_ROW = "N if B_WIDTH == 1 else 0" # and of B where each element is a copy
 BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most: its cycles of products,
 CYCLES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * BM * BN // 128"
 COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
@@ -234,6 +236,10 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
     splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
+    K = A_ROW;
+    if (B_ROW)
+        N = B_ROW;
+
     // Coordinates. A lane has rows m_thread + i * LANES_M.
     const int t = threadIdx.x;
     const float one = M > 0 ? 1 : 2; // which the compiler does not know
