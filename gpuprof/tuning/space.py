@@ -43,6 +43,11 @@ class Point:
     def record(self, expected_us: float | None = None) -> TunedPoint:
         return TunedPoint(self.kernel, dict(self.params), self.block, expected_us)
 
+    def is_near(self, other: "Point") -> bool:
+        """Whether it is the same kernel, and one value or the block differs."""
+        differing = len({*self.params} - {*other.params}) + (self.block != other.block)
+        return self.kernel == other.kernel and differing == 1
+
 
 def point_of(case: Measurement | TunedPoint, kernel: Kernel) -> Point:
     """The point that a measurement is of; parameters that it does not name have their defaults."""
