@@ -56,7 +56,7 @@ CASES = [
     ("wgmma_split_pairs", (130, 136, 72), {}),
     ("wgmma_split_pairs", (193, 72, 520), {"WAYS": 3}),
     ("wgmma_store_turned", (265, 200, 136), {}),
-    ("wgmma_store_turned_square", (265, 200, 136), {}),
+    ("wgmma_store_turned_2x2", (265, 200, 136), {}),
     ("wgmma_store_turned_192", (265, 200, 136), {}),
     ("wgmma_packed", (301, 403, 50), {}),
     ("tf32_gathered", (129, 67, 36), {"WAYS": 1}),

@@ -65,9 +65,9 @@ class MemoryBits:
 
     def replace(self, index: NDArray[np.intp], size: int, lanes: Bools) -> None:
         """After a change in place: elements are not defined at all where any bit was undefined."""
-        whole = np.where(self.load(index, size).any(axis=-1), np.uint8(0xFF), np.uint8(0))
-        of_lanes = whole[np.broadcast_to(lanes, whole.shape)]
-        self._bits.reshape(-1, size)[_chosen(index, lanes)] = of_lanes[:, None]
+        chosen = _chosen(index, lanes)
+        undefined = self.load(chosen, size).any(axis=-1)
+        self._bits.reshape(-1, size)[chosen] = np.where(undefined, np.uint8(0xFF), np.uint8(0))[:, None]
 
 
 def _chosen(index: NDArray[np.intp], lanes: Bools) -> NDArray[np.intp]:

@@ -130,7 +130,7 @@ parameters = { CLUSTER = 4, ACROSS = 2, GRAIN = 16 }
 block_threads = "stays"
 
 [[variants]]
-id = "wgmma_store_turned_square"
+id = "wgmma_store_turned_2x2"
 rung = 683.95
 shape_of = "wgmma_store_panels"
 title = "Turned, clusters of two by two"
@@ -148,8 +148,8 @@ id = "wgmma_store_turned_192"
 rung = 683.97
 shape_of = "wgmma_store_panels"
 title = "Turned, 192 columns"
-idea = "As wgmma_store_turned_square, by three warpgroups: where rows start within lines of 128 bytes, each costs two, and larger tiles fetch fewer."
-after = "wgmma_store_turned_square"
+idea = "As wgmma_store_turned_2x2, by three warpgroups: where rows start within lines of 128 bytes, each costs two, and larger tiles fetch fewer."
+after = "wgmma_store_turned_2x2"
 change = "Another split of C: block_threads rise. 568x4184x5816 takes 49.7 us on an H100, not 58.2 by wgmma_store_192_beside."
 bottleneck = "Shared memory, from which three warpgroups read the same rows of A."
 parameters = { TURNED = 1, BM = 192, WIDEST = 192, CLUSTER = 4, PANEL = 8, GRAIN = 16, PIECES = 0, ACROSS = 2 }
