@@ -97,7 +97,7 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
 
 
 def _events_taken_off(run: Run) -> float | None:
-    """What is event overhead taken off each time themselves; 0 for nothing, None where none was timed."""
+    """Microseconds of event overhead taken off each time; 0 for nothing, None where none was timed."""
     timed = (case for case in run.cases if case.timing and case.event_floor_us)
     return next((case.event_pair_us or 0.0 for case in timed), None)
 
