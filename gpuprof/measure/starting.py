@@ -84,7 +84,8 @@ def start_for(words: Sequence[str]) -> None:
     known yet.
     """
     command = words[0] if words else ""
-    of_ladder = command.isidentifier() and command[0] != "_" and (_LADDERS / command).is_dir()
+    # pathlib would raise where a name is too long for a file.
+    of_ladder = command.isidentifier() and command[0] != "_" and os.path.isdir(_LADDERS / command)
     elsewhere = any(word.partition("=")[0] in ("-h", "--help", "--cluster") for word in words)
     # A pipe would take the place of a standard stream that the shell closed.
     streams = None not in (sys.stdin, sys.stdout, sys.stderr)

@@ -91,7 +91,7 @@ def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures
         *((f"gemm -k naive {named}", [["3"]]) for named in ("--device 3", "--device=3 --quiet")),
         ("gemm --device sim:h200", [["sim"]]),
         *((words, []) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
-        ("__pycache__ ..", []),
+        *((words, []) for words in ("__pycache__ ..", 300 * "a")),
     ],
 )
 def test_command_line_that_measures_here_starts_its_worker_before_it_is_read(monkeypatch, words, gpus):
