@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from gpuprof.api.comparing import Comparison, Either
+    from gpuprof.api.comparing import Comparison, RunOrFile
     from gpuprof.api.measured_run import MeasuredRun
     from gpuprof.report.document import Document
 
@@ -84,7 +84,7 @@ class GpuprofFixture:
             item.stash.setdefault(_measured, []).append(run)
         return run
 
-    def compare(self, base: "Either", new: "Either", *, force: bool = False) -> "Comparison":
+    def compare(self, base: "RunOrFile", new: "RunOrFile", *, force: bool = False) -> "Comparison":
         """As `gpuprof.compare`; a test that fails shows what came of it."""
         import gpuprof
 

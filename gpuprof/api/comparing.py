@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpuprof.report.document import Document
 
 #: A run, or its results file.
-Either = MeasuredRun | str | Path
+RunOrFile = MeasuredRun | str | Path
 
 
 class ComparedCase:
@@ -156,7 +156,7 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
 
 
-def compare(base: Either, new: Either, *, force: bool = False) -> Comparison:
+def compare(base: RunOrFile, new: RunOrFile, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
     One round a side tells 5 % above 100 us; the more rounds, `profile(rounds=16)`, the smaller a change. Runs
@@ -216,7 +216,7 @@ class Fleet(ShownAsTables):
         return f"<Fleet: {self.record.headline}>"
 
 
-def fleet(runs: Iterable[Either]) -> Fleet:
+def fleet(runs: Iterable[RunOrFile]) -> Fleet:
     """Find the cards that differ from the fleet median.
 
     Args:

@@ -281,7 +281,7 @@ class _Slot:
         if index in self._attempts:
             told = f"This is the second attempt: in the first {self._attempts[index]}."
             measurement = replace(measurement, remarks=(*measurement.remarks, told))
-        return measurement, question_of(case, measurement, opened.backend, died=died), opened
+        return measurement, explain_request(case, measurement, opened.backend, died=died), opened
 
     def _out_of_time(self, case: Case, opened: Opened, *, compiling: bool) -> Measurement:
         limit = self._request.timeout_s
@@ -334,7 +334,9 @@ class _Slot:
             self._worker = None
 
 
-def question_of(case: Case, measurement: Measurement, backend: BackendName, *, died: bool) -> Explain | None:
+def explain_request(
+    case: Case, measurement: Measurement, backend: BackendName, *, died: bool
+) -> Explain | None:
     """What to ask of a case; None where there is nothing to explain. One that died took its context along."""
     symptom: Symptom
     if measurement.is_reference or measurement.explanation is not None:

@@ -21,7 +21,7 @@ from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import Explain, Open, Opened, WorkerLost
-from gpuprof.measure.session import question_of
+from gpuprof.measure.session import explain_request
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 
@@ -120,7 +120,7 @@ def row():
 )
 def test_what_is_asked_of_a_row(row, outcome, backend, died, question):
     case, measured = row
-    asked = question_of(case, replace(measured, outcome=outcome), backend, died=died)
+    asked = explain_request(case, replace(measured, outcome=outcome), backend, died=died)
     assert (asked and (asked.symptom, asked.output, asked.element, asked.as_run)) == question
 
 
