@@ -18,7 +18,7 @@ from gpuprof.toolchain.cuda_headers import HEADERS_FIX, is_for_device, package_o
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 #: The name under which NVRTC reports on the kernels that are asked for.
-_NAMES = "__nv_name_map"
+NAMES = "__nv_name_map"
 #: How many errors there were.
 _COUNT = re.compile(r"\d+ (?:catastrophic )?errors? detected")
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
@@ -81,7 +81,7 @@ def explain(
     """The error of a source that NVRTC rejected."""
     lines = log.replace(_NO_FOLDERS, "").splitlines()
     errors = [line.strip() for line in lines if "error" in line or "ptxas fatal" in line]
-    own = [line for line in errors if not (line.startswith(_NAMES) or _COUNT.match(line))]
+    own = [line for line in errors if not (line.startswith(NAMES) or _COUNT.match(line))]
     if own or not errors:
         first = own[0] if own else "see the log"
         if "does not apply here" in first:  # a mark on what could not be read as a function
@@ -96,7 +96,7 @@ def explain(
             fix = _about_file(program, absent[0])
         stop = "." if (fix or not own) and not first.endswith(".") else ""
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
-    why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
+    why = re.sub(rf"^{NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
     if "Error in parsing name" in why or "Extra tokens" in why:
         why = "it is not the name of a function"
     wanted = next((entry for entry in entries if entry.split("<")[0].strip() in log), entries[0])

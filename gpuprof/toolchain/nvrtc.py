@@ -16,7 +16,7 @@ from typing import Any
 from gpuprof.cubin_file import kernels_in
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions, split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
-from gpuprof.toolchain.complaints import explain, lost_macro, no_such_kernel, without_foreign_lines
+from gpuprof.toolchain.complaints import NAMES, explain, lost_macro, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
@@ -188,14 +188,14 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     texts = [text.encode() for text in program.headers.values()]
     names = [_name(name) for name in program.headers]
     status, handle = nvrtc.nvrtcCreateProgram(
-        program.source.encode(), _name(file_name), len(names), texts, names
+        (program.source + _used(entries)).encode(), _name(file_name), len(names), texts, names
     )
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
     options = program.all_options
     try:
         for entry in entries:
-            nvrtc.nvrtcAddNameExpression(handle, _expression(entry))
+            nvrtc.nvrtcAddNameExpression(handle, _expression(entry).encode())
         encoded = [os.fsencode(option) for option in options]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
@@ -211,7 +211,7 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
             raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, handle)
-        lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry)) for entry in entries]
+        lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry).encode()) for entry in entries]
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
     symbols = [name.decode() if name else "" for _, name in lowered]
@@ -223,10 +223,17 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     return compiled_kernels(ptx, symbols, arch, cubin, log, options)
 
 
-def _expression(entry: str) -> bytes:
+def _expression(entry: str) -> str:
     """What names a kernel; one of an overloaded function by the types of its parameters."""
     name, types = split_types(entry)
-    return (name if types is None else f"(void (*)({types})){name}").encode()
+    return name if types is None else f"(void (*)({types})){name}"
+
+
+def _used(entries: Sequence[str]) -> str:
+    """A use of each instance of a template: of the mere name of one that it cannot read NVRTC dies."""
+    instances = [entry for entry in entries if "<" in split_types(entry)[0]]
+    uses = [f"using gpuprof_{i} = decltype({_expression(one)});" for i, one in enumerate(instances)]
+    return "\n".join(("", f'#line 1 "{NAMES}"', *uses, "")) if uses else ""
 
 
 def _with_types(entry: str, source: str) -> str:

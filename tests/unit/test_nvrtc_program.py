@@ -336,6 +336,11 @@ def test_one_of_an_overloaded_function_is_named_by_its_parameters():
     assert refusal(pair, "k<3>").fix.endswith('entry = "k<3>(int *, int)".')
 
 
+def test_a_template_is_told_what_its_parameter_lacks():
+    source = "template <int N> __global__ void k(half *x, int n) { *x = N; }"
+    assert refusal(source, "k<3>").fix == "Add #include <cuda_fp16.h>."
+
+
 def toolkit(folder, version=13000, parts=("cuda_fp16.h", "crt/mma.h", "cuda/std/version")):
     for name in parts:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
