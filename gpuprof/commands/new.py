@@ -48,7 +48,7 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
         )
     if path.suffix != ".cu" and not built:
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
-    if built or (given.suffix == ".cu" and given.is_file()):
+    if built or (given.suffix in (".cu", ".cuh") and given.is_file()):
         _write(path, built_header(given) if built else with_own_header(given, read_source(given)), force)
         file = shlex.quote(what if built else str(path))
         say(f"Next: complete what {path.name} says, above all [check]; gpuprof run {file}")

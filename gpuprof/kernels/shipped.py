@@ -36,4 +36,4 @@ def unknown(what: str) -> InputError:
     """What a user named is no operation that comes with gpuprof, and no path."""
     listed = f"Choose one of {', '.join(shipped_names())}, or write your own: docs/operations.md says how."
     fix = nearest_file(Path(what)) or did_you_mean(what, shipped_names(), listed, most=1)
-    return InputError(f"There is no operation {what!r}, and no file or folder of that name.", fix=fix)
+    return InputError(f"There is no operation {what!r}, and no folder or kernel file of that name.", fix=fix)

@@ -255,7 +255,7 @@ def test_ctrl_c_hands_over_what_was_measured():
         ({"what": "gemm", "scalars": {"alpha": float("nan")}}, "alpha = nan is not a finite number"),
         ({"what": "gemm", "references": ["cublas"]}, "'cublas' is not a reference"),
         ({"what": "nowhere.cu"}, "nowhere.cu"),
-        ({"what": "nowhere"}, "no operation .nowhere., and no file or folder of that name"),
+        ({"what": "nowhere"}, "no operation .nowhere., and no folder or kernel file of that name"),
         ({"what": [], "sizes": 8}, "nothing to run"),
     ]
 )

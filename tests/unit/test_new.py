@@ -227,7 +227,7 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "gemmOnGPU2D.cu", "The gemm ladder has a kernel called gemmOnGPU2D"),
         ("gemm", "folder.cu", "is a directory"),
         ("gemm", "file/a.cu", "Cannot write"),
-        ("empty.cu", "a.cu", "empty.cu has no __global__ function"),
+        ("empty.cuh", "a.cu", "empty.cuh has no __global__ function"),
         ("latin.cu", "a.cu", r"the kernel file latin\.cu: it is not UTF-8 text"),
     ],
 )
@@ -235,7 +235,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.cu").mkdir()
     (tmp_path / "latin.cu").write_bytes("// größe".encode("latin-1"))
-    for empty in ("file", "empty.cu"):
+    for empty in ("file", "empty.cuh"):
         (tmp_path / empty).write_text("")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=words):
