@@ -11,9 +11,9 @@ left out where no kernel that is wanted can need it.
 
 import re
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
@@ -165,13 +165,20 @@ class _Removable:
         one = next((one for one in cut if one.begin <= position < one.end), None)
         if one is None or not one.code.strip(" \n\t;") or "static_assert" in one.head:
             return None
-        begin = 0
-        while (match := _CALL.match(one.head, begin)) and (end := end_of(one.head, match.end() - 1)):
-            called = one.head[begin:end]
-            if one.head[end:].strip() and one.begin + begin <= position < one.begin + end:
-                kept = any(word in self.wanted for word in re.findall(r"\w+", called))
-                return None if kept else Declaration(one.begin + begin, one.begin + end, called, called, ())
-            begin = end
+        called = [*_calls(one.head)]
+        at = next(
+            (i for i, (_, begin, end) in enumerate(called) if begin <= position - one.begin < end), None
+        )
+        if at is not None:
+            macro, begin, end = called[at]
+            if any(word in self.wanted for word in re.findall(r"\w+", one.head[begin:end])):
+                return None
+            if not self.device.search(
+                macro
+            ):  # Behind what it cannot read the compiler reads none of the host's.
+                *_, (_, _, end) = takewhile(lambda call: call[0] == macro, called[at:])
+            code = one.head[begin:end]
+            return Declaration(one.begin + begin, one.begin + end, code, code, ())
         if not one.is_function and _MARKED_TYPE.search(one.head):
             inner = self.around(position, members(one), is_member=True)
             held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
@@ -185,6 +192,16 @@ class _Removable:
             return one
         alone = self.names.count(name) == 1 and not name.startswith("operator")
         return one if marks == {"__device__"} and alone and not is_member else None
+
+
+def _calls(head: str) -> Iterator[tuple[str, int, int]]:
+    """Calls of macros at the beginning of a text that goes on behind each: what is called, and where."""
+    begin = 0
+    while (
+        (match := _CALL.match(head, begin)) and (end := end_of(head, match.end() - 1)) and head[end:].strip()
+    ):
+        yield match[0].strip(), begin, end
+        begin = end
 
 
 def _is_of_the_host(declaration: Declaration) -> bool:

@@ -282,6 +282,8 @@ def test_host_header_of_a_package_is_empty_unless_kernels_use_the_package():
         "#define BIND(name, T) \\\n  void run_##name(T x) { k<<<1, 1>>>(x); }\n"
         "#define MAKE(T) template void T<int>::all(std::vector<int>)\n#define BINDS(T) MAKE(T); BIND(T, T);\n"
         f"BIND(f, float)\nBIND(d,\n  double);\n{KERNEL}BINDS(Layer);\nBIND(i, int)",
+        f"#define BIND(T) void run_##T(torch::Tensor x) {{ k<<<1, 1>>>(x); }}\n{KERNEL}"
+        + "".join(f"BIND(t{number})\n" for number in range(12)),
         "struct Timer { cudaEvent_t a; };\nstruct Bench { Timer timer; };\n" + KERNEL,
         f"#include <vector>\nusing namespace std;\nclass Pool {{ vector<int> held; }};\n{KERNEL}",
         f"using Clock = std::chrono::steady_clock;\ntypedef std::map<int, int> Table;\n{KERNEL}",
