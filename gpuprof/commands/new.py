@@ -18,8 +18,9 @@ from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
 from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.brackets import split_list
+from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
-from gpuprof.cuda_source.masking import masked
+from gpuprof.cuda_source.masking import blank, masked
 from gpuprof.errors import GpuprofError, HeaderError, InputError
 from gpuprof.executor import UnsupportedInstruction, Use, array_uses
 from gpuprof.files import check_writable, same_file
@@ -126,7 +127,7 @@ def with_own_header(path: Path, source: str) -> str:
     named = [one for one in functions if one.name == path.stem]
     function = next(iter(named or [one for one in functions if one.parameters] or functions))
     others = [one.entry for one in functions if one is not function]
-    values, own, code = [], {}, masked(source)
+    values, own, code = [], {}, _without_other_kernels(source, function.name.rpartition("::")[2])
     template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
     for declared, name, given in template:
         if _TYPE.match(declared):
@@ -147,8 +148,11 @@ def with_own_header(path: Path, source: str) -> str:
         told = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
         entry += f"({told})"
     instance_of_own = re.sub(r"[A-Za-z_]\w*", lambda word: str(own.get(word[0], word[0])), entry)
-    axes = [bool(re.search(rf"\b(?:threadIdx|blockIdx)\s*\.\s*{axis}\b", code)) for axis in "xyz"]
-    block = _BLOCKS[3 if axes[2] else 1 + axes[1]]
+    threads, blocks = (
+        1 + "xyz".index(max("x", *re.findall(rf"\b{place}Idx\s*\.\s*([xyz])\b", code)))
+        for place in ("thread", "block")
+    )
+    block = _BLOCKS[threads] + (1,) * (blocks - threads)
     uses: list[Use | None] | None = None
     with suppress(GpuprofError):  # it need not compile as it stands
         options = compiler_options(target_of(_TARGET, (source,)))
@@ -159,6 +163,15 @@ def with_own_header(path: Path, source: str) -> str:
     lines = [*_header(entry, own, taken, uses, block, _guards(code[begin:]))]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
     return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
+
+
+def _without_other_kernels(source: str, name: str) -> str:
+    """The code of a file with one of its kernels alone."""
+    code = masked(source)
+    for one in declarations(source) or ():
+        if "__global__" in one.head and not re.search(rf"\b{name}\s*\(", one.head):
+            code = code[: one.begin] + blank(one.code) + code[one.end :]
+    return code
 
 
 def _guards(code: str) -> dict[str, str]:
@@ -184,7 +197,7 @@ def _instance(source: str, function: KernelFunction) -> list[str]:
 def _allowed(limits: BlockLimits, block: tuple[int, ...]) -> tuple[int, ...]:
     """A block such as this that a kernel allows."""
     most = prod(limits.largest or block)
-    return limits.required or (block if prod(block) <= most else (most,))
+    return limits.required or (block if prod(block) <= most else (most, *[1] * (len(block) - 1)))
 
 
 def built_header(path: Path) -> str:
