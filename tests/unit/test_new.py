@@ -163,7 +163,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"
-            " __global__ void other(float *x) { x[threadIdx.y + blockIdx.z] = 0; }",
+            " __global__ void other(float *x) { x[threadIdx.y] = 0; }",
             {
                 'value = ""': 'value = "reshape(pad(ravel(x), 0), (h, w, 1)) * (1 - arange(2)) + arange(2)"',
             },
