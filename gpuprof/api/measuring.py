@@ -21,7 +21,7 @@ from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
-from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
+from gpuprof.measure.request import Request, Selection, find_kernels, make_request, named_kernels, select
 from gpuprof.measure.run import Progress, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.options import CounterOptions, RunOptions, SelectOptions, run_options
@@ -92,8 +92,8 @@ def profile(
             `@numba.cuda.jit`, `@cute.jit` or `@cute.kernel`.
         operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
             an `operation.toml`, or its folder.
-        kernels: Which of them: ids, published names or further files; or these with values for their
-            parameters, `{"reg_8x8": {"BK": [8, 16]}}`. All when empty.
+        kernels: Which of them: ids, published names or further files, as behind `--kernel`, with values of
+            parameters or without: `"reg_8x8:BK=8|16"` or `{"reg_8x8": {"BK": [8, 16]}}`. All when empty.
         params: Values for parameters of all of these, one or several each: `{"BM": [64, 128]}`. Every
             combination is a case. Of a kernel without a header they are its parameters, and the first value
             of each is its default.
@@ -330,15 +330,19 @@ def _selections(
 ) -> list[Selection]:
     if isinstance(kernels, (str, Path)):
         kernels = [kernels]
-    if not isinstance(kernels, Mapping):
-        kernels = {str(name): {} for name in kernels}
-    if params and not kernels:
-        kernels = {kernel.id: {} for kernel in ladder.rungs}
+    named: list[tuple[str, Values]] = []
+    if isinstance(kernels, Mapping):
+        named += kernels.items()
+    else:
+        for each in kernels:
+            named += named_kernels(each, "kernels") if isinstance(each, str) else [(str(each), {})]
+    if params and not named:
+        named += ((kernel.id, {}) for kernel in ladder.rungs)
     found = []
-    for name, values in kernels.items():
+    for name, values in named:
         given = {**params, **values}.items()
         lists = {key: [each] if isinstance(each, int) else each for key, each in given}
-        found += [select(kernel, lists, str(name)) for kernel in find_kernels(ladder, str(name))]
+        found += [select(kernel, lists, name) for kernel in find_kernels(ladder, name)]
     return found
 
 

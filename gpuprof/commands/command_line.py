@@ -149,7 +149,8 @@ def measuring_command(
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:
     """Measure as the options say; the exit status."""
     from gpuprof.commands.profile import profile
-    from gpuprof.commands.texts import named_kernels, preprocessing_of, selected
+    from gpuprof.commands.texts import preprocessing_of, selected
+    from gpuprof.measure.request import named_kernels
 
     select = given.select
     # What has no effect: shipped kernels include nothing, and know no macros of a user's.
@@ -161,7 +162,7 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
     }
     gates = read_gates(given.gate.fail_on, with_base=False)
     command = preprocessing_of(select)
-    wanted = tuple(name for text in select.kernel or () for name, _ in named_kernels(text))
+    wanted = tuple(name for text in select.kernel or () for name, _ in named_kernels(text, "--kernel"))
     request = selected(
         find_ladder(**own, command=command, wanted=wanted),
         select,

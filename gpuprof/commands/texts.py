@@ -2,20 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users type behind options, read into values; what the values mean is checked with the request."""
 
-import re
 from collections.abc import Iterable, Mapping
 
 from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, parse_preprocessing
-from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
+from gpuprof.measure.request import (
+    PARAMETER,
+    Request,
+    Selection,
+    find_kernels,
+    make_request,
+    named_kernels,
+    select,
+)
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.options import REFERENCES, SelectOptions
 from gpuprof.problems.sizes import is_size, parse_sizes, split_list
 from gpuprof.text import Extent
-
-_PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?[0-9]{1,18})*)\Z")
 
 
 def parse_blocks(text: str, option: str = "--block") -> tuple[Extent, ...]:
@@ -63,7 +68,7 @@ def parse_values(texts: list[str]) -> dict[str, list[int]]:
     """Read `NAME=1|2|4` texts, as typed behind `--values`, several of them separated by commas."""
     found: dict[str, list[int]] = {}
     for item in (item for text in texts for item in split_list(text, "--values", lower=False)):
-        match = _PARAMETER.match(item)
+        match = PARAMETER.match(item)
         if match is None:
             raise InputError(
                 f"--values {item!r} names no values.", fix="Write NAME=8|16|32, or BM=64|128,BN=64."
@@ -85,34 +90,9 @@ def choose_kernels(
     return [
         select(kernel, params, name)
         for text in texts
-        for name, params in named_kernels(text)
+        for name, params in named_kernels(text, "--kernel")
         for kernel in find_kernels(ladder, name, command)
     ]
-
-
-def named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
-    """Names with their parameters' values; a parameter belongs to the name before it."""
-    found: list[tuple[str, dict[str, list[int]]]] = []
-    for item in split_list(text, "--kernel", lower=False):
-        name, colon, first = item.rpartition(":")
-        if colon and _PARAMETER.match(first):
-            found.append((name, {}))
-            assignment = first
-        elif found and _PARAMETER.match(item):
-            assignment = item
-        elif colon and "=" in first:
-            raise InputError(
-                f"--kernel {item!r}: {first!r} is not a parameter.",
-                fix="Write NAME:BK=16 or NAME:BK=8|16,BM=64.",
-            )
-        else:
-            found.append((item, {}))
-            continue
-        match = _PARAMETER.match(assignment)
-        assert match is not None
-        values = found[-1][1].setdefault(match["name"], [])
-        values += map(int, match["values"].split("|"))
-    return found
 
 
 def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclaration, ...]:

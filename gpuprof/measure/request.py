@@ -3,6 +3,7 @@
 """What a user asks for, as values, checked before anything is opened; and its cases, in their order."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,15 @@ from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.sizes import split_list
 from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
 from gpuprof.text import KERNEL_ENDINGS, Extent, format_extent
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16
+#: A kernel's parameter with its values as users type them: `BK=8|16`.
+PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?[0-9]{1,18})*)\Z")
 #: What to do where a kernel without parameters is given one.
 NO_PARAMETERS = (
     "It has none: write NAME = VALUE under [parameters] in its header, and use NAME in its source."
@@ -88,6 +92,31 @@ class Request:
             tuple(one for one in held if not self.problem(self.sizes[0], one.kernel.options).is_ceiling)
             or held
         )
+
+
+def named_kernels(text: str, option: str) -> list[tuple[str, dict[str, list[int]]]]:
+    """Names with their parameters' values; a parameter belongs to the name before it."""
+    found: list[tuple[str, dict[str, list[int]]]] = []
+    for item in split_list(text, option, lower=False):
+        name, colon, first = item.rpartition(":")
+        if colon and PARAMETER.match(first):
+            found.append((name, {}))
+            assignment = first
+        elif found and PARAMETER.match(item):
+            assignment = item
+        elif colon and "=" in first:
+            raise InputError(
+                f"{option} {item!r}: {first!r} is not a parameter.",
+                fix="Write NAME:BK=16 or NAME:BK=8|16,BM=64.",
+            )
+        else:
+            found.append((item, {}))
+            continue
+        match = PARAMETER.match(assignment)
+        assert match is not None
+        values = found[-1][1].setdefault(match["name"], [])
+        values += map(int, match["values"].split("|"))
+    return found
 
 
 def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) -> tuple[Kernel, ...]:

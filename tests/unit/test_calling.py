@@ -247,6 +247,8 @@ def test_the_operation_of_a_header_that_names_none(tmp_path):
 def test_parameters_of_kernels_with_headers():
     run = gpuprof.profile("gemm", kernels=["reg_8x8"], params={"BK": [8, 16]}, sizes=16, device="none")
     assert [case.params["BK"] for case in run.cases] == [8, 16]
+    run = gpuprof.profile("gemm", kernels="naive,reg_8x8:BK=8|16", sizes=16, device="none")
+    assert [case.params.get("BK") for case in run.cases] == [None, 8, 16]
     with pytest.raises(gpuprof.InputError, match="has no parameter 'BK'"):
         gpuprof.profile("gemm", params={"BK": 8}, sizes=16, device="none")
 
