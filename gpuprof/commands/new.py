@@ -137,7 +137,7 @@ def with_own_header(path: Path, source: str) -> str:
             values.append(given if given.isdecimal() else str(_OWN))
         else:
             values.append(name)
-            own[name] = int(given) if given.isdecimal() else _OWN
+            own[name] = int(given) if given.isdecimal() else 1 if "bool" in declared.split() else _OWN
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
     taken = [
         replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)

@@ -146,7 +146,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "3 * x"'},
         ),
         (
-            "template <int, class, class> __global__ void mine(float *y, int n)"
+            "template <int, class, class, const bool ON> __global__ void mine(float *y, int n)"
             " { for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = 2; }",
             {'value = ""': 'value = "2 * ones(n)"', '"cdiv(n, block_x)"': '"1"'},
         ),
