@@ -103,7 +103,7 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
         raise InputError(
             f"{kernel.id} runs with block {format_extent(kernel.launch.block)} only,"
             f" not {format_extent(block)}.",
-            fix="Leave out --block for this kernel.",
+            fix="Leave out --block; a header says any_block = true where it may be chosen.",
         )
 
 

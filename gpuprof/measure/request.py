@@ -316,14 +316,14 @@ def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: st
 
 
 def _check_blocks(kernels: Sequence[Kernel], blocks: Sequence[Extent], chosen: bool) -> None:
-    """Refuse blocks that no kernel, or a kernel the user named, can run with."""
+    """Refuse blocks that no kernel, or a kernel the user named, or the only one, can run with."""
     refusals: list[InputError] = []
     for kernel in kernels:
         for block in blocks:
             try:
                 check_block(kernel, block, MAX_THREADS_PER_BLOCK)
             except InputError as error:
-                if chosen:
+                if chosen or len(kernels) == 1:
                     raise
                 refusals.append(error)
     if blocks and len(refusals) == len(kernels) * len(blocks):

@@ -64,7 +64,7 @@ class Parameter:
     def text(self) -> str:
         """What it is in C++ terms, as far as PTX tells, for example `a 4-byte float`."""
         if self.is_struct:
-            return f"a struct of {self.nbytes} bytes"
+            return f"a struct of {self.nbytes} byte{'s' * (self.nbytes > 1)}"
         if self.is_pointer:
             return "a pointer"
         kind = "value" if self.type == _UNTYPED else "float" if self.is_float else "integer"

@@ -155,7 +155,9 @@ def test_block_that_a_named_kernel_cannot_take_is_refused():
 def test_block_that_no_kernel_can_take_is_refused():
     kernels = tuple(kernel for kernel in ladder("gemm") if kernel.id == "reg_2x1")
     with pytest.raises(InputError, match="reg_2x1 runs with block"):
-        make_request(Ladder(shipped_operation("gemm"), kernels), sizes=[(8, 8, 8)], blocks=[(16, 16, 1)])
+        make_request(
+            Ladder(shipped_operation("gemm"), kernels), sizes=[(8, 8, 8)], blocks=[(16, 16, 1), (32, 16, 1)]
+        )
 
 
 @pytest.mark.parametrize(
