@@ -161,8 +161,12 @@ def with_own_header(path: Path, source: str) -> str:
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
     begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
     lines = [*_header(entry, own, taken, uses, block, _guards(code[begin:]))]
-    more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
-    return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
+    return "\n".join(("/*gpuprof", *_named(others), *lines, "*/", source))
+
+
+def _named(others: Sequence[str]) -> list[str]:
+    """A line on a file's other kernels, if any."""
+    return [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
 
 
 def _without_other_kernels(source: str, name: str) -> str:
@@ -203,8 +207,10 @@ def _allowed(limits: BlockLimits, block: tuple[int, ...]) -> tuple[int, ...]:
 def built_header(path: Path) -> str:
     """The header of PTX or machine code, for the function that is called like the file, or else its first."""
     held = read_built(path)
-    if header_span(held.header) is not None or not held.entries:
-        raise InputError(f"{path} has {'a header' if held.entries else 'no kernel'}.")
+    if not held.entries:
+        raise InputError(f"{path} has no kernel.")
+    if held.header_path == path and header_span(held.header) is not None:
+        raise InputError(f"{path} has a header.", fix=f"gpuprof run {path} measures it.")
     entry = next((one for one in held.entries if function_of(one) == path.stem), held.entries[0])
     (kernel,) = compiled_kernels(held.built.ptx, [entry], "", held.built.cubin, "", ())
     uses = _uses_of_ptx(held.built.ptx, entry)
@@ -217,7 +223,8 @@ def built_header(path: Path) -> str:
             kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
         taken.append(Declared(f"const {kind}", "" if one.is_struct else kind, f"x{number}"))
     block = _allowed(kernel.block_limits, (_THREADS,))
-    return "\n".join((*_header(entry, {}, taken, uses, block), ""))
+    others = [one for one in held.entries if one != entry]
+    return "\n".join((*_named(others), *_header(entry, {}, taken, uses, block), ""))
 
 
 def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:
@@ -270,7 +277,7 @@ def _header(
     if len(bounds) != len(block):
         bounds = sizes[: len(block)][::-1]
     extents = bounds[::-1] if len(bounds) > 1 else sizes[:2]
-    yield f'operation = "{re.split("[<(]", entry)[0].rpartition("::")[2]}"'
+    yield f'operation = "{function_of(re.split("[<(]", entry)[0].rpartition("::")[2])}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
     yield f"arguments = {listed_texts(arguments)} # or formulas of integers"

@@ -141,8 +141,19 @@ def test_new_writes_the_header_beside_it_that_only_a_formula_is_missing_in(tmp_p
     assert ladder_of([path]).kernels[0].launch.block == (64, 1, 1)
     if ending == ".ptx":
         assert case_of(path).outcome == "ok"
-    with pytest.raises(InputError, match="has a header"):
-        write_starting_point(str(path), header, force=True)
+    with pytest.raises(InputError, match="exists already"):
+        write_starting_point(str(path), header, force=False)
+    write_starting_point(str(path), header, force=True)
+    assert header.read_text().startswith('operation = "scale"')
+    if ending == ".ptx":
+        own = tmp_path / "own.ptx"
+        own.write_text(f"/*gpuprof\n{header.read_text()}*/\n{kernel.ptx}")
+        with pytest.raises(InputError, match="has a header"):
+            write_starting_point(str(own), tmp_path / "own.toml", force=True)
+        _, directives, body = kernel.ptx.partition(".visible")
+        own.write_text(f"{kernel.ptx}\n{directives}{body.replace('scale', 'other')}")
+        write_starting_point(str(own), tmp_path / "own.toml", force=True)
+        assert (tmp_path / "own.toml").read_text().startswith('# Of its other kernels: entry = ["_Z5other')
     with pytest.raises(InputError, match=r"cannot be .*other\.toml"):
         write_starting_point(str(path), tmp_path / "other.toml", force=True)
 
