@@ -12,8 +12,9 @@ cuBLAS's speed. `least` of a `[[choose]]` is a sum of constants of its kernels, 
 picoseconds. The numbers are found here, for all tables of a type at once. They start where each table's sum
 is nearest to its times; then one after the other is made larger or smaller while that gains. What counts is
 how far a size's choice would be behind the fastest if each cost were uncertain by some percent, and how far
-costs are from times. To say how well this does elsewhere, every other size, every fifth and each card are
-held out.
+costs are from times. Where all kernels share one sum, it is how far a size's costs beside each other are from
+its times, of fast kernels most, which does better at sizes that are held out. To say how well all this does
+elsewhere, every other size, every fifth and each card are held out.
 """
 
 import argparse
@@ -42,6 +43,8 @@ UNCERTAIN, FACTORS, ROUNDS = 0.03, (2.0, 1.5, 1.2, 1.1, 1.05), 12
 LEAST_GAIN = 1e-6
 #: What the squares of costs' own errors count beside that: where nothing was timed costs are still times.
 OF_ERRORS = 0.01
+#: How steeply what is behind the fastest counts less where costs are held against each other.
+NEAR = 3.0
 #: In the place of a time that was not measured, over the fastest: no cost may be tempted by it.
 UNMEASURED = math.log(1.5)
 
@@ -153,9 +156,15 @@ class Fit:
         costs = np.nan_to_num(values @ numbers, nan=np.inf)
         values, timed = np.nan_to_num(values), np.isfinite(times)
         measured = np.log(times[timed])
+        near = np.where(timed, np.exp(-NEAR * behind), 0.0)
+        near /= near.sum(axis=1, keepdims=True)
 
         def loss(costs: Table) -> float:
             logs = np.log(np.maximum(costs, 1.0))
+            if len(self.tables) == 1:
+                errors = np.where(timed, logs - behind, 0.0)
+                errors -= (near * errors).sum(axis=1, keepdims=True)
+                return float((near * errors**2).sum(axis=1).mean())
             likely = np.exp((logs.min(axis=1, keepdims=True) - logs) / UNCERTAIN)
             expected = (likely * felt).sum(axis=1) / likely.sum(axis=1)
             return float(expected.mean() + OF_ERRORS * ((logs[timed] - measured) ** 2).mean())

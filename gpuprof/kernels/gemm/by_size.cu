@@ -15,9 +15,9 @@ because = "Rows that the copy engine does not take, of a small C or a short k: t
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
-kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_192_beside", "wgmma_store_turned", "wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_fit"]
+kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_192_beside", "wgmma_store_turned", "wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_turned_64", "wgmma_store_turns", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "267 + 783 * CYCLES + 1060 * WRITES + 1150000 * SPLIT + 127000 * CLUSTER"
+least = "4670000 + 638 * CYCLES + 1750 * WRITES + 298000 * SPLIT + 71300 * CLUSTER"
 because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; turned where tiles begin within lines; beside, below and square clusters share what they fetch."
 
 [[choose]]
@@ -29,7 +29,7 @@ because = "Rows that the copy engine does not take, of a larger C; mma_async whe
 [[choose]]
 kernel = ["tf32_split", "tf32_64", "tf32_64_beside", "tf32"]
 when = "real_bytes == 4"
-least = "1520000 + 543 * CYCLES + 108000 * WAITS + 10 * WRITES"
+least = "4110000 + 270 * CYCLES + 145000 * WAITS + 6520 * WRITES"
 because = "As of two bytes: k split where C has few tiles, 64 columns to fill one wave, 128 for many."
 
 [[choose]]

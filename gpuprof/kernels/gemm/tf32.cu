@@ -87,7 +87,7 @@ CLUSTER = "max(2, min(8, 3 * sm_count // (4 * COLUMNS * cdiv(M, BM)))) if SPLIT 
 STAGES = "min(8, 1808 // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "COLUMNS * cdiv(M, BM)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-FETCHED = "(4 * BM // SHARING + 3 * BN) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
+FETCHED = "4 * (BM // SHARING + BN) * cdiv(TILES, WAVES) * CLUSTER // sm_count" # as in wgmma_store
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"
 CYCLES = "WAITS * max(BM * BN // 32, 2 * BN + BM + BN // 64 * BM, FETCHED)"
 WRITES = "(WAVES + SPLIT) * BM * BN // 32"

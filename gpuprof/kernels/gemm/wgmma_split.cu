@@ -63,12 +63,14 @@ CLUSTER = "SHARING * (WAYS if WAYS else max(2, min(8 // SHARING, 3 * sm_count //
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-LINES = "BM * (13 + 6 * (min(1, K % 64) + min(1, K % 16))) + BN * (10 + 6 * (min(1, N % 64) + min(1, N % 16))) // SHARING" # as in wgmma_store
-FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 69900 // l2_bytes"
-READ = "(152 * BM + 26 * BN + 92 * (BM // 64) * BN) // 100"
+LINES = "BM * (100 + 33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)) + BN * (100 + 33 * min(1, N % 64) + 16 * min(1, N % 32) + 45 * min(1, N % 16)) // SHARING" # as in wgmma_store
+FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes"
+READ = "7 * BM // 4"
+MULTIPLIED = "BM * BN * 41 // 1600"
+MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
-CYCLES = "WAITS * (max(READ, FETCHED) + min(READ, FETCHED) * 3 // 8 + 18 * (SHARING // 2))"
-WRITES = "(WAVES + 1) * BM * BN // 32" # and summed up
+CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))"
+WRITES = "(4 * WAVES + 7) * BM * BN // 128" # and summed up
 SPLIT = 1
 
 [parameters]
