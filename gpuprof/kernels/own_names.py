@@ -24,12 +24,16 @@ def own_names(source: str) -> frozenset[str]:
 
     Such a name is not made a macro: `template <int BM>` could not be read, and `#define real float` wins.
     """
+    defined, defaults = _macros(source)
+    return own_types(source) | ({*defined, *_declared(source)} - defaults)
+
+
+def own_types(source: str) -> frozenset[str]:
+    """The templates' parameters and types among them: what no macro may be called like in a header either."""
     code = masked(source)
     types = re.findall(r"\busing\s+(\w+)\s*=", code)
     types += re.findall(r"\btypedef\b[^;{}()]{0,200}?\b(\w+)\s*;", code)
-    defined, defaults = _macros(source)
-    given = {*defined, *_declared(source)} - defaults
-    return frozenset((*types, *given)) | template_names(source)
+    return template_names(source).union(types)
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
-from gpuprof.kernels.own_names import own_names
+from gpuprof.kernels.own_names import own_names, own_types
 from gpuprof.kernels.symbols import Argument, ModuleSymbol, argument_of, members_in, symbols_of
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.kernels.texture import Texture, make_texture
@@ -156,7 +156,9 @@ def configure(
         return ConfiguredCase(kernel, problem, launches, (), *described)
     # A macro that the source never mentions would only split the compile cache.
     texts = (*kernel.headers.values(), *kernel.defines.values())
-    words = _words(kernel.source).union(*map(_words, texts)) - own_names(kernel.source)
+    words = macros.keys() & _words(kernel.source).union(*map(_words, texts))
+    naming = (text for text in kernel.headers.values() if words & _words(text))
+    words -= own_names(kernel.source).union(*map(own_types, naming))
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     defines += tuple(kernel.defines.items())
     return ConfiguredCase(kernel, problem, launches, defines, *described)

@@ -323,7 +323,7 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
     found = reasons(run, told, _MOST_NAMED)
     noisy, more = sum(map(is_noisy, usable)), len(found) - _MOST_REASONS
     parts += [f"{noisy} noisy (~)"] if noisy else []
-    parts += [f"{more} more reasons"] if more > 0 else []
+    parts += [f"{more} more reason{'s' * (more > 1)}"] if more > 0 else []
     if parts:
         yield Sentence(", ".join(parts), tone="muted")
     yield from found[:_MOST_REASONS]

@@ -219,6 +219,37 @@ def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(tmp_p
     assert model.reasons["latency"] > 0
 
 
+@pytest.mark.parametrize("n", [64, 33])
+def test_kernel_in_an_included_file_has_parameters_and_names_its_line(tmp_path, n):
+    (tmp_path / "filled.cuh").write_text(
+        "\ntemplate <int STEP> __global__ void filled(int *x, int n)"
+        " { int i = blockIdx.x * 32 + threadIdx.x; x[i] = STEP * i; }"
+    )
+    (tmp_path / "filled.cu").write_text("""/*gpuprof
+operation = "filled"
+dimensions = ["n"]
+entry = "filled<STEP>"
+arguments = ["x", "n"]
+[parameters]
+STEP = 2
+[arrays]
+x = { shape = ["n"], dtype = "i32", role = "out" }
+[work]
+bytes = "4 * n"
+[check]
+x = "2 * arange(n)"
+[launch]
+block = [32]
+grid = ["cdiv(n, 32)"]
+*/
+#include "filled.cuh"
+""")
+    file = load_kernels(tmp_path / "filled.cu")
+    measurement = measure(file.kernels[0], Problem.of(file.operation, (n,)))
+    assert (measurement.outcome == "ok") is (n == 64), measurement.reason
+    assert n == 64 or "filled<2>, line 2 of an included file: thread (1, 0, 0)" in measurement.reason
+
+
 SIM = "sim:h200"
 LEFT_OUT = "this counter leaves out what goes through the kernel's textures or surfaces"
 

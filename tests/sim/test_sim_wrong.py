@@ -96,6 +96,7 @@ def test_reading_c_where_beta_is_0_is_told(tmp_path):
     assert case.outcome == "incorrect"
     assert case.reason.startswith(f"{FORBIDDEN}: its result depends on what was there before.")
     assert "--no-poison-inout" in case.reason
+    assert "clears C" not in case.reason
     assert case.remarks == ()
 
 

@@ -96,7 +96,9 @@ def failure_of(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -
     """A fault as the failure of its case."""
     elsewhere = stands_elsewhere(case)
     explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
-    return ExplainedFailure(fault.what, explanation)
+    line = f", line {fault.source_line}"
+    what = fault.what.replace(f"{line}:", f"{line}{_OF_INCLUDED}:", 1) if elsewhere else fault.what
+    return ExplainedFailure(what, explanation)
 
 
 def explain_fault(
@@ -144,7 +146,7 @@ def who(
     line: int, thread: tuple[int, int, int], block: tuple[int, int, int], *, elsewhere: bool = False
 ) -> str:
     """A thread and the line that it runs, as the subject of a sentence."""
-    where = f"line {line}{' of an included file' if elsewhere else ''}, " if line else ""
+    where = f"line {line}{_OF_INCLUDED if elsewhere else ''}, " if line else ""
     return f"{where}thread {thread} of block {block}"
 
 
@@ -153,6 +155,8 @@ def line_of(line: int, *, elsewhere: bool) -> int | None:
     return None if elsewhere or not line else line
 
 
+#: What a line is said to be of where a kernel does not stand in its own file.
+_OF_INCLUDED = " of an included file"
 #: What stands between an access to global memory and its address in a fault's words.
 GLOBAL = " of global memory at "
 #: Of the lines that an access depends on, how many are named.

@@ -182,8 +182,10 @@ class TracedCase:
         if read is None:
             return self._explanation("wrong store", text, deed)
         if is_poison:
+            unread = [spec.name for spec in self._problem.outputs if spec.unread]
             if (
                 read.buffer is buffer
+                and buffer.name not in unread
                 and read.deed.line == deed.line
                 and (deed.atomic or read.element == element)
             ):
