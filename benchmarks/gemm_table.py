@@ -129,22 +129,22 @@ _OF_HALVES = (
     (
         1_700_000,
         (
-            *("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_64_below"),
+            *("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_64_below", "wgmma_store_turned_64"),
             *("wgmma_store_fit", "wgmma_store_turned_2x2"),
         ),
     ),
     (
         2_100_000,
         (
-            *("wgmma_store_64_beside", "wgmma_store_64_below"),
-            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned_2x2"),
+            *("wgmma_store_64_beside", "wgmma_store_64_below", "wgmma_store_turned_64"),
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned_2x2", "wgmma_store_turns"),
         ),
     ),
     (
         sys.maxsize,
         (
             *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned"),
-            *("wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_streamk"),
+            *("wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_turns"),
         ),
     ),
 )
