@@ -23,7 +23,7 @@ from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.paths import Source
 from gpuprof.kernels.shape import check_block
 from gpuprof.kernels.texture import texture_specs
-from gpuprof.measure.request import Request, Selection, make_request, select
+from gpuprof.measure.request import AUTO, USUAL, Request, Selection, make_request, select
 from gpuprof.operation import Operation
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.text import KERNEL_ENDINGS, Extent
@@ -154,7 +154,8 @@ def bare_ladder(
         if name not in operation.argument_names:
             known = ", ".join(operation.argument_names)
             raise InputError(f"{operation.name} has no argument {name!r}.", fix=f"It has {known}.")
-    return _bare_ladder(_read(sources), launch, operation, dtype, names, {})
+    kind = USUAL if dtype == AUTO else dtype
+    return _bare_ladder(_read(sources), launch, operation, kind, names, {})
 
 
 def launched(

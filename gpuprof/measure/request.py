@@ -39,7 +39,8 @@ NO_PARAMETERS = (
 MOST_VARIANTS = 256
 #: In the place of a run's type: f32, or what the kernels are written for.
 AUTO = "auto"
-_USUAL = "f32"
+#: The type of a run where nothing says another.
+USUAL = "f32"
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ def _type_for(selections: Sequence[Selection], ladder: Ladder) -> str:
     kernels = [selection.kernel for selection in selections] or list(ladder.rungs)
     kernels += [ladder.find(choice.kernel) for kernel in kernels for choice in kernel.choices]
     written = [dtype for kernel in kernels for dtype in kernel.dtypes]
-    return _USUAL if _USUAL in written else next(iter(written), _USUAL)
+    return USUAL if USUAL in written else next(iter(written), USUAL)
 
 
 def as_asked(request: Request, options: RunOptions) -> Request:

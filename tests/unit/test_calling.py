@@ -215,6 +215,8 @@ def test_a_declared_operation_without_a_header():
         ("16", 32, True),
         ("16", 64, True),
     ]
+    usual = gpuprof.profile(gpuprof.Source(source, "mine"), sizes=16, **given)
+    assert [(case.dtype, case.ok) for case in usual.cases] == [("f32", True)] * 2
     with pytest.raises(gpuprof.InputError, match="transpose has no argument 'N'"):
         gpuprof.profile(gpuprof.Source(source, "mine"), **{**given, "arguments": ["N"]})
 
