@@ -264,7 +264,7 @@ def _header(
     lanes = {name: found[0] for name, found in vectors.items() if found}
     values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
-    sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 1 and name not in scalars]
+    sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
     sizes = sizes or ["n"]
     roles = {one.name: _role(one, use, bool(uses)) for one, use in told if one.name in arrays}
     if not {"out", "inout"} & {*roles.values()}:

@@ -119,8 +119,8 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
     ("source", "completed"),
     [
         (
-            "__global__ void mine(const int n, float a, float *x, float *const y, bool on)"
-            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }",
+            "__global__ void mine(const int n, float a, float *x, float *const y, bool on, short by)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + by * y[i]; }",
             {'value = ""': 'value = "a * x + y"'},
         ),
         (
