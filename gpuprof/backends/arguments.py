@@ -187,10 +187,10 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             argument, wanted = _number(name, problem, parameter, written)
         else:
             argument, wanted = _array(workspace.get(name) or problem.array(name), parameter, written)
-        if argument is None:
+        if argument is None or (written.type in HANDLES and not isinstance(argument, Texture)):
             kind = "a pointer" if _is_pointer(parameter, written) else parameter.text
             taken = f"`{written.text}`, {kind}" if written.text else kind
-            misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted}")
+            misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted or 'a number'}")
         else:
             bound.append(argument)
     texts = (kernel.source, *kernel.headers.values())
@@ -230,7 +230,7 @@ def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
 def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: Collection[str]) -> str:
     """What the header should say of parameters that are textures or surfaces, where it does not."""
     tables = [
-        f"[{HANDLES[one.type]}.{name}]"
+        f"[{HANDLES[one.type]}.{name if name.isidentifier() else one.name}]"
         for name, one in zip(names, declared, strict=True)
         if one.type in HANDLES and name not in known
     ]

@@ -313,6 +313,27 @@ def test_a_texture_that_is_passed_as_an_array_is_told():
     assert "Say how they are read, in a table each: [textures.image]." in case.reason
 
 
+def test_a_texture_that_is_passed_as_a_number_is_told():
+    source = """/*gpuprof
+operation = "read"
+dimensions = ["n"]
+arguments = ["y", "0"]
+[arrays]
+y = { shape = ["n"], role = "out" }
+[work]
+bytes = "4 * n"
+[check]
+y = { value = "0", equal = true }
+[launch]
+block = [32]
+grid = ["1"]
+*/
+__global__ void k(float *y, cudaTextureObject_t image) { y[threadIdx.x] = tex1D<float>(image, 0); }"""
+    reason = gpuprof.profile(gpuprof.Source(source, "k"), sizes=32, device=SIM).case().reason
+    assert "is `cudaTextureObject_t image`, an 8-byte integer, and 0 is a number" in reason
+    assert "Say how they are read, in a table each: [textures.image]." in reason
+
+
 def test_an_array_that_is_passed_as_a_texture_is_told():
     case = texture_sources.call(
         "const float *image, float *out",
