@@ -65,7 +65,7 @@ after = "e4m3_64_fit"
 change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 parameters = { BM = 64, WIDEST = 128, SHARING = 1, SPLIT = 1 }
-launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)" }]
+launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)" }]
 
 [variants.moves]
 grid_blocks = "rises"

@@ -17,24 +17,32 @@
 #define B_ALONG_K (BK == 128 || TURNED) // whether its rows lie along k
 #define B_BYTES (128 * (B_ALONG_K ? BN : (BN + ROW - 1) / ROW * ROW)) // halves have room for boxes of ROW columns
 #define STAGE (A_BYTES + B_BYTES)
+#if BK == 128 // rows along k, of which a box has any number
+#define OF_B_REST
+#define B_REST_MAP &B_map
+#else
+#define OF_B_REST const __grid_constant__ TensorMap B_rest_map,
+#define B_REST_MAP &B_rest_map
+#endif
 
 // Fetch a tile of A and one of B. OF_A blocks of a cluster, one or two side by side, share the one, and OF_B blocks, one below the
-// other, the other: each fetches its part for all. What is no whole box of B's columns comes by a map of its own.
+// other, the other: each fetches its part for all. A cluster may have several times so many blocks. What is no whole box of
+// B's columns comes by a map of its own.
 template <int OF_B, int OF_A = 1>
 static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorMap *A_map, const TensorMap *B_map,
                                                    const TensorMap *B_rest_map, int k, int m, int n, int rank,
                                                    unsigned barrier)
 {
     expect_bytes(barrier, 128 * (A_ROWS + BN));
-    const int below = rank % OF_B, beside = rank / OF_B; // of how many blocks of the cluster this one lies
-    const int row = (1 | 1 << OF_B) << below;
+    const int below = rank % OF_B, beside = rank / OF_B % OF_A; // of how many blocks this one lies
+    const int row = (1 | 1 << OF_B) << (rank - beside * OF_B);
     const int first = OF_A == 1 ? 0 : beside * ((TURNED ? BK : A_ROWS) / OF_A);
     if (TURNED)
         for (int i = 0; i < BM; i += ROW)
             copy_box_to_all<OF_A>(stage + 128 * (i + first), B_map, m + i, k + first, barrier, row);
     else
         copy_box_to_all<OF_A>(stage + 128 * first, A_map, k, m + first, barrier, row);
-    const int column = ((1 << OF_B) - 1) << beside * OF_B;
+    const int column = ((1 << OF_B) - 1) << (rank - below);
     if (B_ALONG_K) {
         const int n_first = below * (BN / OF_B);
         copy_box_to_all<OF_B>(stage + A_BYTES + 128 * n_first, TURNED ? A_map : B_map, k, n + n_first, barrier, column);

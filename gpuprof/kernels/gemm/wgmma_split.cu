@@ -31,9 +31,65 @@ parameters = { NARROWEST = 128, SHARING = 2 }
 [variants.moves]
 block_threads = "stays"
 
+[[variants]]
+id = "wgmma_split_below"
+rung = 675.76
+shape_of = "wgmma_producer"
+title = "k split, four blocks share columns"
+idea = "As wgmma_split_pairs, four tiles one below the other, as wide as fills the SMs once with two blocks for each."
+after = "wgmma_split_pairs"
+change = "Three quarters of each tile of B come from other blocks: 168x2800x4720 takes 16.1 us on an H200, not 18.4 by wgmma_store_turned_2x2."
+bottleneck = "Latency; the SMs that are left over, as each cluster of eight lies within one group of SMs."
+parameters = { WIDEST = 256, GRAIN = 16, SHARING = 4, WAYS = 2 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
+id = "wgmma_split_128"
+rung = 675.77
+shape_of = "wgmma_producer"
+title = "k split, 128 rows"
+idea = "Two warpgroups multiply a tile of 128 rows as wide as fills the SMs once, where two tiles side by side share rows of A and two blocks each the k of a tile: larger tiles take fewer bytes from the L2 cache than as many blocks with the whole k."
+after = "wgmma_split"
+change = "Larger tiles: block_threads rise. 1904x640x3504 takes 17.4 us on an H200, not 19.5 by wgmma_store_64_below."
+bottleneck = "The L2 cache; the sums that blocks send each other."
+parameters = { BM = 128, WIDEST = 256, GRAIN = 16, BESIDE = 2, WAYS = 2 }
+
+[variants.moves]
+block_threads = "rises"
+
+[[variants]]
+id = "wgmma_split_128_2x2"
+rung = 675.78
+shape_of = "wgmma_producer"
+title = "k split, squares of 128 rows"
+idea = "wgmma_split_128, where each part of k has two by two tiles: they share rows of A and columns of B."
+after = "wgmma_split_128"
+change = "Half of each tile of B from another block too: 248x3720x5576 takes 20.5 us on an H200, not 25.2."
+bottleneck = "The sums that blocks send each other; the SMs that are left over."
+parameters = { BM = 128, WIDEST = 256, GRAIN = 16, SHARING = 2, BESIDE = 2, WAYS = 2 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
+id = "wgmma_split_128_4"
+rung = 675.79
+shape_of = "wgmma_producer"
+title = "k split among four, 128 rows"
+idea = "wgmma_split_128 with four blocks for the k of a tile: where C is small, tiles may still be wide."
+after = "wgmma_split_128"
+change = "Wider tiles with shorter parts of k: 1800x400x5200 takes 19.8 us on an H200, not 22.4."
+bottleneck = "The sums that blocks send each other; the SMs that are left over."
+parameters = { BM = 128, WIDEST = 256, GRAIN = 16, BESIDE = 2, WAYS = 4 }
+
+[variants.moves]
+block_threads = "stays"
+
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "A_ROWS"]
+box = ["BK", "A_ROWS // BESIDE"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if K % 128 == 0 else 128" # as in wgmma_store
 
@@ -43,32 +99,48 @@ box = ["64", "BK // SHARING"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
+[tensor_maps.B_rest_map]
+array = "B"
+box = ["BN % 64 if BN % 64 else 64", "BK // SHARING"]
+swizzle_bytes = 128
+l2_promotion_bytes = "256 if N % 128 == 0 else 128"
+
 [tensor_maps.C_map]
 array = "C"
 box = ["64", "16"]
 swizzle_bytes = 128
 
+[tensor_maps.C_rest_map]
+array = "C"
+box = ["BN % 64 if BN % 64 else 64", "16"]
+swizzle_bytes = 128
+
 [[launches]]
 entry = "wgmma_split"
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"]
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM * SHARING)"]
-dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
+grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "cdiv(M, BM * SHARING)"]
+dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + BM)"
 
 [constants]
-A_ROWS = "min(BM, cdiv(M, 8) * 8)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
+A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 64 # k per tile
-BN = "NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block
-CLUSTER = "SHARING * (WAYS if WAYS else max(2, min(8 // SHARING, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
-STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
-TILES = "cdiv(M, BM * SHARING) * cdiv(N, BN)" # of C, as many as a cluster has
+SAME_K = "SHARING * BESIDE" # blocks of a cluster that multiply the same k
+ROWS = "cdiv(M, BM * SHARING)" # of clusters
+FITTED = "(sm_count if SAME_K * WAYS <= 2 else sm_count * 10 // 11) // (SAME_K * max(1, WAYS))" # clusters that run at once,
+FEWEST = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), FITTED)" # waves of them,
+FIT = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * BESIDE * (FEWEST * FITTED // ROWS)))" # and columns that fill these
+BN = "FIT if GRAIN else NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block
+CLUSTER = "SAME_K * (WAYS if WAYS else max(2, min(8 // SAME_K, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
+STAGES = "min(8, (1808 - BM) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
+TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-LINES = "BM * (100 + 33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)) + BN * (100 + 33 * min(1, N % 64) + 16 * min(1, N % 32) + 45 * min(1, N % 16)) // SHARING" # as in wgmma_store
+LINES = "BM * (100 + 33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)) // BESIDE + BN * (100 + 33 * min(1, N % 64 + BN % 64) + 16 * min(1, N % 32 + BN % 32) + 45 * min(1, N % 16)) // SHARING" # as in wgmma_store
 FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes"
 READ = "7 * BM // 4"
 MULTIPLIED = "BM * BN * 41 // 1600"
 MOST = "max(FETCHED, READ, MULTIPLIED)"
-WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
+WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
 CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))"
 WRITES = "(4 * WAVES + 7) * BM * BN // 128" # and summed up
 SPLIT = 1
@@ -77,14 +149,18 @@ SPLIT = 1
 BM = 64        # rows of C per block
 NARROWEST = 64 # columns of C per block
 WIDEST = 128   # where those are too many
+GRAIN = 0      # instead, by so many fewer than WIDEST as fills the SMs, for a known number of WAYS
 SHARING = 1    # blocks, one below the other, which share columns of B
+BESIDE = 1     # and side by side, which share rows of A
 WAYS = 0       # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
 BM = [64, 128]
 NARROWEST = [64, 128]
 WIDEST = [64, 128, 192, 256]
+GRAIN = [0, 16, 32, 64]
 SHARING = [1, 2]
+BESIDE = [1, 2]
 WAYS = [0, 2, 3, 4, 6, 8]
 
 [[require]]
@@ -92,11 +168,11 @@ condition = "BM == 64 or BM == 128"
 because = "{id} has room for the sums of one warpgroup of 64 rows or of two"
 
 [[require]]
-condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
-because = "{id} has products of 64, 128, 192 and 256 columns"
+condition = "NARROWEST >= 64 and NARROWEST % 64 == 0 and WIDEST >= 64 and WIDEST <= 256 and WIDEST % max(16, GRAIN) == 0 and GRAIN % 16 == 0 and (WAYS or not GRAIN)"
+because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]
-condition = "(SHARING == 1 or SHARING == 2 or SHARING == 4) and (WAYS == 0 or 2 <= WAYS) and CLUSTER <= 8"
+condition = "(SHARING == 1 or SHARING == 2 or SHARING == 4) and (BESIDE == 1 or BESIDE == 2) and (WAYS == 0 or 2 <= WAYS) and CLUSTER <= 8"
 because = "{id} shares a tile's k among two blocks or more, in clusters of at most 8"
 
 [[require]]
@@ -108,51 +184,62 @@ condition = "90 <= arch < 100"
 because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
-#define THREADS (128 + 2 * BM)
+#define WARPS (BM / 16) // that multiply
+#define THREADS (128 + 32 * WARPS)
 #ifndef SHARING
 #define SHARING 1
+#endif
+#ifndef BESIDE
+#define BESIDE 1
+#endif
+#ifndef SAME_K
+#define SAME_K (SHARING * BESIDE)
 #endif
 #ifndef RESIDENT
 #define RESIDENT 1 // blocks that an SM has registers for
 #endif
-#define PARTS (CLUSTER / SHARING) // of k
+#define PARTS (CLUSTER / SAME_K) // of k
+#define LAST ((BN - 1) / ROW)    // of a warp's pieces of C, which may be narrower
+#define LAST_COLUMNS (BN - LAST * ROW)
 
 #include "store_sums.cuh"
 
 #ifdef GATHERED
 #include "gather_tiles.cuh"
-#define OPERANDS const real *A, const real *B
+#define OPERANDS const real *A, const real *B,
 #define C_TARGET
-#define STORE_SUMS(...) store_sums_anywhere(total, pieces, __VA_ARGS__)
+#define STORE_SUMS(...) store_sums_anywhere(total, piece, __VA_ARGS__)
 #else
 #define FETCHING 1 // thread that fetches, and arrives
-#define OPERANDS const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map
-#define C_TARGET , const __grid_constant__ TensorMap C_map
-#define STORE_SUMS(...) store_sums<2>(total, pieces, &C_map, &C_map, __VA_ARGS__)
+#define OPERANDS const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map, OF_B_REST
+#define C_TARGET , const __grid_constant__ TensorMap C_map, const __grid_constant__ TensorMap C_rest_map
+#define STORE_SUMS(...) store_sums<1>(total, piece, &C_map, &C_rest_map, __VA_ARGS__)
 #endif
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, RESIDENT)
-    wgmma_split(int M, int N, int K, float alpha, OPERANDS, float beta, real *C C_TARGET)
+    wgmma_split(int M, int N, int K, float alpha, OPERANDS float beta, real *C C_TARGET)
 {
     // Coordinates.
     const int t = threadIdx.x;
     const int warp = of_warp(t / 32);
-    const int below = blockIdx.x % SHARING; // of how many blocks of the cluster that have the same k this one lies
-    const int m0 = (blockIdx.y * SHARING + below) * BM;
-    const int n0 = blockIdx.x / CLUSTER * BN;
-    const int rank = blockIdx.x % CLUSTER / SHARING; // of those that share the tile's k
+    const int place = blockIdx.x % SAME_K; // among the blocks of the cluster that have the same k, column by column
+    const int m0 = (blockIdx.y * SHARING + place % SHARING) * BM;
+    const int n0 = (blockIdx.x / CLUSTER * BESIDE + place / SHARING) * BN;
+    const int rank = blockIdx.x % CLUSTER / SAME_K; // of those that share the tile's k
     const int depth = (K + BK - 1) / BK; // tiles of k, of which this block takes `tiles` from the first-th on
     const int first = (int)((long long)depth * rank / PARTS);
     const unsigned tiles = (int)((long long)depth * (rank + 1) / PARTS) - first;
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
-    // that counts the warps which are done with it. At the end sums for the other blocks take the place of the tiles,
-    // float4 by float4; behind the tiles are two pieces of C for each warp.
+    // that counts the warps which are done with it. At the end sums of the other blocks take the place of the tiles, once
+    // all warps are done with these (`free`), and each warp has a barrier that counts the bytes it gets. Behind the tiles
+    // is a piece of C for each warp.
     extern __shared__ __align__(1024) char shared[];
-    __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
+    __shared__ __align__(8) unsigned long long barriers[2 * STAGES + 1 + WARPS];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned empty = full + 8 * STAGES;
+    const unsigned free = empty + 8 * STAGES;
     if (t == 0) {
 #ifndef GATHERED
         prefetch(&A_map);
@@ -161,11 +248,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, FETCHING);
-            init_barrier(empty + 8 * stage, BM / 64 * 4 * SHARING);
+            init_barrier(empty + 8 * stage, WARPS * (SHARING + BESIDE - 1));
         }
+        init_barrier(free, WARPS * PARTS);
+        for (int i = 1; i <= WARPS; ++i)
+            init_barrier(free + 8 * i, 1);
         publish_barriers();
     }
-    if (SHARING > 1)
+    if (CLUSTER > 1)
         meet_cluster();
     else
         __syncthreads();
@@ -180,12 +270,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile) {
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
             if (elected())
-                fetch_tiles<SHARING>(stages + tile % STAGES * STAGE, &A_map, &B_map, &B_map, (first + tile) * BK, m0, n0,
-                                     blockIdx.x % CLUSTER, full + 8 * (tile % STAGES));
+                fetch_tiles<SHARING, BESIDE>(stages + tile % STAGES * STAGE, &A_map, &B_map, B_REST_MAP, (first + tile) * BK,
+                                             m0, n0, blockIdx.x % CLUSTER, full + 8 * (tile % STAGES));
         }
 #endif
         __syncwarp();
-        meet_cluster_in_order();
         meet_cluster();
         return;
     }
@@ -194,11 +283,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (BM > 64) // a single one has registers enough
         grow_to<232>();
     const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
+    const int lane = t % 32;
+    const bool fetches_for_us =
+        lane < SAME_K && (lane % SHARING == place % SHARING || lane / SHARING == place / SHARING);
     const auto release = [&](unsigned tile) {
-        if (SHARING == 1)
+        if (SAME_K == 1)
             arrive_at_all<1>(empty + 8 * (tile % STAGES));
-        else if (t % 32 < SHARING)
-            arrive_at_block(empty + 8 * (tile % STAGES), rank * SHARING + t % 32);
+        else if (fetches_for_us)
+            arrive_at_block(empty + 8 * (tile % STAGES), rank * SAME_K + lane);
     };
     float sum[BN / 2];
 #pragma unroll 1
@@ -216,37 +308,53 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         for (int i = 0; i < BN / 2; ++i)
             sum[i] = 0;
 
-    // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows. A warp's sums lie
-    // in the same place of all blocks, four of a thread side by side.
-    const unsigned mine = stages + (t - 128) * 16; // + 32 * BM for the next eight columns
-    const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * 2 * PIECE;
-    meet_threads<2 * BM>(); // all of the block's warps have multiplied
-    const auto owner = [&](int piece) { return ((warp - 4) * (BN / ROW) + piece) % PARTS; };
+    // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows, and gets them from
+    // the same warp of each other block, four sums of a thread at a time.
+    const unsigned piece = stages + STAGES * STAGE + (warp - 4) * PIECE;
+    const unsigned arrived = free + 8 * (warp - 3);
+    const auto owner = [&](int number) { return ((warp - 4) * (LAST + 1) + number) % PARTS; };
+    const auto slot = [&](int number, int other) { // for what the other-th block behind the owner has
+        return stages + (((warp - 4) * (LAST + 1) + number) / PARTS * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
+    };
+    if (PARTS > 1) {
+        if (lane < PARTS)
+            arrive_at_block(free, lane * SAME_K + place);
+        int columns = 0;
+        for (int number = 0; number <= LAST; ++number)
+            if (owner(number) == rank)
+                columns += number < LAST ? ROW : LAST_COLUMNS;
+        if (elected())
+            expect_bytes(arrived, (PARTS - 1) * 64 * columns);
+        wait(free, 0);
+    }
 #pragma unroll
-    for (int i = 0; i < BN / 8; ++i)
-        if (owner(i / 8) != rank)
-            store4(mine + i * 32 * BM, make_float4(sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]));
-    meet_cluster_in_order();
+    for (int i = 0; i < BN / 8; ++i) {
+        const int to = owner(i / 8);
+        if (to != rank)
+            send4(slot(i / 8, (rank - to + PARTS) % PARTS) + i % 8 * 512, arrived, to * SAME_K + place,
+                  make_float4(sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]));
+    }
+    const auto finish = [&](auto &total, int number) {
+        if (owner(number) != rank)
+            return;
+        if (PARTS > 1)
+            wait(arrived, 0);
 #pragma unroll
-    for (int piece = 0; piece < BN / ROW; ++piece)
-        if (owner(piece) == rank) {
-            float total[ROW / 2];
+        for (int other = 1; other < PARTS; ++other)
 #pragma unroll
-            for (int i = 0; i < ROW / 2; ++i)
-                total[i] = sum[piece * (ROW / 2) + i];
+            for (int i = 0; i < (int)(sizeof(total) / 16); ++i) {
+                const float4 theirs = load4(slot(number, other) + i * 512);
+                total[4 * i] += theirs.x;
+                total[4 * i + 1] += theirs.y;
+                total[4 * i + 2] += theirs.z;
+                total[4 * i + 3] += theirs.w;
+            }
+        STORE_SUMS(m0 + m_group, n0 + number * ROW, M, N, alpha, beta, C);
+    };
 #pragma unroll
-            for (int other = 1; other < PARTS; ++other)
-#pragma unroll
-                for (int i = 0; i < ROW / 8; ++i) {
-                    const int block = (rank + other) % PARTS * SHARING + below;
-                    const float4 theirs = load_of_block(mine + (piece * 8 + i) * 32 * BM, block);
-                    total[4 * i] += theirs.x;
-                    total[4 * i + 1] += theirs.y;
-                    total[4 * i + 2] += theirs.z;
-                    total[4 * i + 3] += theirs.w;
-                }
-            STORE_SUMS(m0 + m_group, n0 + piece * ROW, M, N, alpha, beta, C);
-        }
+    for (int number = 0; number < LAST; ++number)
+        finish((float(&)[ROW / 2])sum[number * (ROW / 2)], number);
+    finish((float(&)[LAST_COLUMNS / 2])sum[LAST * (ROW / 2)], LAST);
     wait_for_stores<0>();
-    meet_cluster(); // no block may end while others read its sums
+    meet_cluster(); // no block may end while others arrive at its barriers
 }

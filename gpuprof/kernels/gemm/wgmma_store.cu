@@ -316,14 +316,6 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 
 #include "store_sums.cuh"
 
-#if BK == 128
-#define OF_B_REST
-#define B_REST_MAP &B_map
-#else
-#define OF_B_REST const __grid_constant__ TensorMap B_rest_map,
-#define B_REST_MAP &B_rest_map
-#endif
-
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     wgmma_store(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
                     const __grid_constant__ TensorMap B_map, OF_B_REST float beta, real *C,

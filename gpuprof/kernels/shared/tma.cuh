@@ -191,6 +191,18 @@ static __device__ __forceinline__ float4 load_of_block(unsigned address, unsigne
                  : "memory");
     return v;
 }
+// Send four numbers to a place in the shared memory of another block of the cluster, whose barrier hears of their bytes.
+static __device__ __forceinline__ void send4(unsigned target, unsigned barrier, unsigned rank, float4 v)
+{
+    asm volatile("{\n"
+                 ".reg .b32 there, theirs;\n"
+                 "mapa.shared::cluster.u32 there, %0, %2;\n"
+                 "mapa.shared::cluster.u32 theirs, %1, %2;\n"
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {%3, %4, %5, %6}, [theirs];\n"
+                 "}" ::"r"(target),
+                 "r"(barrier), "r"(rank), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+}
 // A flag in global memory that says: what this thread, and those that it has waited for, wrote before can be read.
 static __device__ __forceinline__ void raise(unsigned *flag)
 {
