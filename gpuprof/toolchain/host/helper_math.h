@@ -16,6 +16,7 @@ using uint = unsigned;
 #define GPUPROF_MAX(axis, sign) a.axis < b.axis ? b.axis : a.axis
 #define GPUPROF_FLOOR(axis, sign) floorf(v.axis)
 #define GPUPROF_ABS(axis, sign) fabsf(v.axis)
+#define GPUPROF_CALL(axis, function) function(a.axis, b.axis)
 #define GPUPROF_SUM_2 a.x * b.x + a.y * b.y
 #define GPUPROF_SUM_3 GPUPROF_SUM_2 + a.z * b.z
 #define GPUPROF_SUM_4 GPUPROF_SUM_3 + a.w * b.w
@@ -42,6 +43,9 @@ using uint = unsigned;
     GPUPROF_INLINE float length(vector v) { return sqrtf(dot(v, v)); } \
     GPUPROF_INLINE vector normalize(vector v) { return v * rsqrtf(dot(v, v)); } \
     GPUPROF_INLINE vector lerp(vector a, vector b, float t) { return a + t * (b - a); } \
+    GPUPROF_INLINE vector fminf(vector a, vector b) { return make_##vector(GPUPROF_##count(GPUPROF_CALL, fminf)); } \
+    GPUPROF_INLINE vector fmaxf(vector a, vector b) { return make_##vector(GPUPROF_##count(GPUPROF_CALL, fmaxf)); } \
+    GPUPROF_INLINE vector fmodf(vector a, vector b) { return make_##vector(GPUPROF_##count(GPUPROF_CALL, fmodf)); } \
     GPUPROF_INLINE vector floorf(vector v) { return make_##vector(GPUPROF_##count(GPUPROF_FLOOR, -)); } \
     GPUPROF_INLINE vector fabs(vector v) { return make_##vector(GPUPROF_##count(GPUPROF_ABS, -)); }
 #define GPUPROF_LONGER(kind, scalar) \
