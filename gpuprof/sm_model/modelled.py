@@ -320,9 +320,9 @@ def _spent(
 ) -> Mapping[tuple[int, str], float]:
     """Return what the passes of all blocks take, by source line and reason, from those that were played."""
     found: defaultdict[tuple[int, str], float] = defaultdict(float)
+    passed = Counter(one for played in plays for (one, _), each in played.spent.items() for _ in each)
     for number, block in enumerate(steps):
-        passed = [each for played in plays for (one, _), each in played.spent.items() if one == number]
-        if passes := sum(map(len, passed)):
+        if passes := passed[number]:
             for step in block:
                 for name, cycles in zip(REASONS, step.spent, strict=True):
                     if cycles:

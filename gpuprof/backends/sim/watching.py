@@ -182,7 +182,8 @@ class CacheWatch(Observer):
             if one.rows is not None and len(start):
                 width = int(one.rows[0][chosen][0])
                 start, nbytes = start + one.rows[1][: nbytes // width], width
-            touched = start[:, None] + np.arange(0, nbytes, 1 << _SECTOR - 1) >> _SECTOR + _LINE_SECTORS
+            each = np.minimum(np.arange(0, nbytes + _LINE_BYTES, _LINE_BYTES), nbytes - 1)
+            touched = start[:, None] + each >> _SECTOR + _LINE_SECTORS
             seen["lines"] += copies * len(np.unique(touched))
             return seen, []
         if one.mask is None or self._left <= 0:

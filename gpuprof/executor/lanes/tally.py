@@ -43,9 +43,8 @@ class LoopIterations:
             self._now = None
 
     def _add(self, turns: NDArray[np.int64]) -> None:
-        for count in np.unique(turns).tolist():
-            if count:
-                self.entries[count] = self.entries[count] + (turns == count).sum(axis=(1, 2))
+        for count in np.flatnonzero(np.bincount(turns.reshape(-1))[1:]).tolist():
+            self.entries[count + 1] = self.entries[count + 1] + (turns == count + 1).sum(axis=(1, 2))
 
 
 @dataclass(frozen=True)

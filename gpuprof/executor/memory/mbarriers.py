@@ -116,7 +116,9 @@ class Mbarriers:
         """
         phases, shape = self.at(self.phase, columns), (self.blocks, mask.warps, 32)
         over = arrivals > self.pending
-        beyond: Bools = np.zeros(shape if over.any() else (1, 1, 1), dtype=np.bool_)
+        if not over.any():
+            return phases, np.zeros((1, 1, 1), dtype=np.bool_)
+        beyond: Bools = np.zeros(shape, dtype=np.bool_)
         lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
         for column in np.flatnonzero(over.any(axis=0)).tolist():
             same = lanes & (which == column)

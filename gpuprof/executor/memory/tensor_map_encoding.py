@@ -77,7 +77,7 @@ class TensorDescriptor:
         """Bytes of an element."""
         return ITEM_BYTES[self.element]
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Elements that one copy takes along each dimension."""
         steps = (1, *self.steps[1:]) if self.steps else (1,) * len(self.box)
@@ -94,7 +94,7 @@ class TensorDescriptor:
         """How many coordinates a copy names."""
         return len(self.extents)
 
-    @property
+    @cached_property
     def box_bytes(self) -> int:
         """Bytes that one copy moves."""
         return self.item_bytes * prod(self.counts)
@@ -108,12 +108,12 @@ class TensorDescriptor:
             offsets = (np.arange(self.counts[axis])[:, None] * apart + offsets).ravel()
         return offsets
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """Bytes of a row of the box."""
         return self.item_bytes * self.counts[0]
 
-    @property
+    @cached_property
     def shared_bytes(self) -> int:
         """Bytes of shared memory from a box's first to its last: a row takes the whole width of a swizzle."""
         return self.box_bytes // self.row_bytes * max(self.row_bytes, self.swizzle_bytes)
