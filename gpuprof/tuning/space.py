@@ -244,7 +244,8 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
     if not kernel.parameters and not kernel.launch.any_block:
         return InputError(
             f"{kernel.id} has nothing to search: no parameter, and its block is fixed.",
-            fix="Make an integer of its source a macro, and give it a default in [parameters] of the header.",
+            fix="Say any_block = true in [launch] if it may be any, or make an integer of the source a macro,"
+            " with a default in [parameters].",
         )
     name, default = next(iter(kernel.parameters.items()), (BLOCK, 0))
     if name == BLOCK:
