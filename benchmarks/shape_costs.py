@@ -46,7 +46,7 @@ OF_ERRORS = 0.01
 #: How steeply what is behind the fastest counts less where costs are held against each other.
 NEAR = 3.0
 #: In the place of a time that was not measured, over the fastest: no cost may be tempted by it.
-UNMEASURED = math.log(1.5)
+UNMEASURED = math.log(1.1)
 
 
 def terms_of(least: str) -> dict[str, int]:
@@ -230,10 +230,11 @@ def main() -> None:
         cards = np.array(fit.cards)
         held = {"every other size": order % 2, "each fifth": order % 5, "each card": cards}
         for what, part in held.items():
-            unseen = np.zeros_like(lost)
-            for one in sorted(set(part)) if len(set(part)) > 1 else ():
-                unseen[part == one] = fit.lost(fit.numbers(part != one))[part == one]
-            print(fit.told(f"made without {what}, at those", unseen))
+            if len(parts := set(part)) > 1:  # cards may be one
+                unseen = np.zeros_like(lost)
+                for one in parts:
+                    unseen[part == one] = fit.lost(fit.numbers(part != one))[part == one]
+                print(fit.told(f"made without {what}, at those", unseen))
 
 
 if __name__ == "__main__":

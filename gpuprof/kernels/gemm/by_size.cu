@@ -46,43 +46,43 @@ because = "Rows that the copy engine does not take, of a larger C."
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
-least = "1470000 + 1220 * CYCLES + 1440 * COPIES + 35300 * SUMMED + 140000 * WRITES + 1770000 * JOINS"
+least = "2910000 + 1110 * CYCLES + 4110 * COPIES + 5390 * SUMMED + 35700 * WRITES + 2760000 * JOINS"
 because = "Up to about 256: the smallest tiles give every SM one."
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
-least = "5210000 + 624 * CYCLES + 3270 * COPIES + 450 * SUMMED + 3830 * WRITES + 3780 * JOINS"
+least = "5210000 + 420 * CYCLES + 2330 * COPIES + 19900 * SUMMED + 37600 * WRITES"
 because = "Around 384: few tiles, a long k shared by warps and blocks."
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
-least = "3570000 + 229 * CYCLES + 4290 * COPIES + 23 * SUMMED + 29000 * WRITES"
+least = "3370000 + 292 * CYCLES + 3930 * COPIES + 5900 * WRITES + 2970000 * JOINS"
 because = "Fewer tiles than SMs: half the rows of dmma_split."
 
 [[choose]]
 kernel = "dmma_split_64x32"
 when = "real_bytes == 8"
-least = "4490000 + 339 * CYCLES + 3380 * COPIES + 124000 * SUMMED + 548 * WRITES"
+least = "3480000 + 451 * CYCLES + 2980 * COPIES + 54400 * SUMMED + 270 * WRITES + 1260000 * JOINS"
 because = "The same with half the columns, where fewer lie beyond C or rows start anywhere."
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-least = "9450000 + 448 * CYCLES + 927 * COPIES + 214000 * SUMMED + 20 * WRITES"
+least = "6010000 + 457 * CYCLES + 1910 * COPIES + 2570000 * JOINS"
 because = "A few tiles for each SM: blocks share k, so that the last wave is not empty."
 
 [[choose]]
 kernel = "dmma_128x64"
 when = "real_bytes == 8"
-least = "282 * CYCLES + 5020 * COPIES + 24500 * WRITES"
+least = "1980000 + 419 * CYCLES + 2500 * COPIES + 21200 * WRITES"
 because = "A tile of half the columns for nearly each SM: one wave, and nothing to add up."
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
-least = "650000 + 274 * CYCLES + 5480 * COPIES + 29600 * WRITES"
+least = "3030000 + 452 * CYCLES + 2120 * COPIES + 13000 * WRITES"
 because = "Many tiles: the largest reuse most of what they load."
 
 [[choose]]
@@ -94,73 +94,73 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "2250000 + 3210 * CYCLES + 1460 * COPIES"
+least = "701000 + 3540 * CYCLES + 1460 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "590000 + 911 * CYCLES + 4870 * WRITES + 91900 * WAITS + 2 * STREAMED"
+least = "1190000 + 907 * CYCLES + 2680 * WRITES + 86900 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "1260000 + 715 * CYCLES + 2990 * COPIES + 316000 * WAITS + 160000 * WRITES"
+least = "1770000 + 951 * CYCLES + 1550 * COPIES + 383000 * WAITS + 124000 * WRITES"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2370000 + 804 * CYCLES + 3260 * COPIES + 19000 * WAITS + 60800 * WRITES + 1400 * JOINS"
+least = "2180000 + 797 * CYCLES + 2100 * COPIES + 24500 * WAITS + 72100 * WRITES"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "1710000 + 810 * CYCLES + 2850 * COPIES + 18000 * WAITS + 52200 * WRITES + 6010000 * JOINS"
+least = "4750000 + 826 * CYCLES + 1310 * COPIES + 40500 * WRITES"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "3600000 + 672 * CYCLES + 2170 * COPIES + 40400 * WAITS + 29500 * WRITES + 679000 * JOINS"
+least = "3810000 + 697 * CYCLES + 1670 * COPIES + 80400 * WAITS + 23400 * WRITES + 24600 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "5140000 + 667 * CYCLES + 2640 * COPIES + 357000 * WAITS + 8570 * WRITES + 9050000 * JOINS"
+least = "4910000 + 670 * CYCLES + 2200 * COPIES + 383000 * WAITS + 5710 * WRITES + 149000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "9250000 + 629 * CYCLES + 13500 * WRITES"
+least = "4130000 + 659 * CYCLES + 8070 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "53400000 + 460 * CYCLES + 3020 * WRITES"
+least = "16000000 + 498 * CYCLES + 5340 * WRITES + 9990 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "13400000 + 730 * CYCLES + 21100 * WRITES"
+least = "11200000 + 682 * CYCLES + 9340 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "45600000 + 656 * CYCLES + 75000 * COPIES + 11 * WRITES"
+least = "17100000 + 632 * CYCLES + 6320 * COPIES + 3990 * WRITES + 14300 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "46100 + 616 * CYCLES + 7780 * WRITES"
+least = "654 * CYCLES + 7520 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

@@ -122,8 +122,9 @@ A_WIDTH = "2 if K % 2 == 0 else 1" # elements of A that are copied at once: two 
 B_WIDTH = "2 if N % 2 == 0 else 1" # of B, and of C
 DEEP = "STAGES if STAGES else 6 if A_WIDTH * B_WIDTH == 4 else 4" # tiles in shared memory
 SUMMED = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other
-BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most, one of which takes three where each of two takes two: its cycles of products,
-CYCLES = "max(2 * BUSIEST, 3) * SUMMED * BK * BM * BN // 256"
+FILLED = "sm_count * 10 // 11 if CLUSTER > 2 else sm_count" # SMs that clusters find room on: one is within a group of SMs
+BUSIEST = "cdiv(TILES * CLUSTER * SHARES, FILLED)" # blocks for the SM that has most, of which a lone one of four warps takes three where each of two takes two: its cycles of products,
+CYCLES = "max(2 * BUSIEST, 3 if THREADS < 256 else 2) * SUMMED * BK * BM * BN // 256"
 COPIES = "BUSIEST * SUMMED * BK * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
 WRITES = "BUSIEST * BM * BN // 32" # what they write of C,
 JOINS = "CLUSTER > 1" # and whether blocks have sums to add up

@@ -37,7 +37,7 @@ box = ["256 * TM * TN // BM", "BK"]
 
 [launch]
 block = [256]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM) * cdiv(K, BK))"]
+grid = ["BLOCKS"]
 dynamic_shared_bytes = "(STAGES * BK * (2 * BM + 256 * TM * TN // BM) + 8 * block_x // 32 * (4 * TN + 16)) * real_bytes"
 cooperative = true
 
@@ -49,10 +49,11 @@ TN = 16        # columns of C per thread
 SM_BLOCKS = 1
 SCALE_FIRST = 0
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM)" # of C, of which each SM does an equal part: its cycles of products,
+BLOCKS = "min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
 CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 2 * TM * TN"
-WRITES = "max(SHARE_TILES, sm_count) * TM * TN * 8 // sm_count" # what its warps write of C,
-JOINS = "SHARE_TILES % (sm_count * SM_BLOCKS) > 0" # and whether blocks have sums to add up
-COPIES = "(M + N) * K // (128 * sm_count)" # rows that are copied first
+WRITES = "(SHARE_TILES + BLOCKS) * TM * TN * 8 // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with,
+WAITS = "BLOCKS * TM * TN * 8 // SHARE_TILES" # and what the blocks of a tile write one after the other
+COPIES = "(M * K * (K % 4 > 0) + N * K * (N % 4 > 0)) // (128 * sm_count)" # rows that are copied first
 
 [parameters]
 STAGES = 4

@@ -72,7 +72,7 @@ box = ["B_ROW", "BK // 4"]
 
 [launch]
 block = [256]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
+grid = ["BLOCKS"]
 dynamic_shared_bytes = "(2 * (BM * (BK + 4) + 2176) + 3 * BK * (BM + BN) + block_x * 12) * real_bytes"
 cooperative = true
 
@@ -81,10 +81,10 @@ BM = 128      # rows of C per block
 BN = 128      # columns of C per block
 BK = 16       # k per tile
 B_ROW = 132   # elements of a row of B as it lands: it starts up to three behind a multiple of four
-SHARE_TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C, of which each SM does an equal part: its cycles of products,
+SHARE_TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C, of which each SM does an equal part: its cycles of products
+BLOCKS = "min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
 CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 128"
-WRITES = "max(SHARE_TILES, sm_count) * 512 // sm_count" # what its warps write of C,
-JOINS = "SHARE_TILES % (sm_count * SM_BLOCKS) > 0" # and whether blocks have sums to add up
+WRITES = "(SHARE_TILES + BLOCKS) * 512 // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with
 
 [parameters]
 SM_BLOCKS = 2 # blocks to an SM

@@ -37,8 +37,7 @@ DOWN = "min((DOWN_1 + 4) * cdiv(ACROSS * cdiv(M, STEP * DOWN_1), FIT) * 128 + DO
 WAVES = "cdiv(ACROSS * cdiv(M, STEP * DOWN), FIT)"
 CYCLES = "WAVES * DOWN * RESIDENT * K * COLS * LINE // 16" # of products, for the SM that has most,
 WRITES = "WAVES * DOWN * RESIDENT * LINE" # rows of warps,
-WAITS = "WAVES * K" # what a lane reads of B before the first,
-STREAMED = "4 * M * N // sm_count" # and of C for each SM
+WAITS = "WAVES * K" # and what a lane reads of B before the first
 
 [parameters]
 LINE = 32 # bytes at whose multiples a lane's part of a row begins: a warp has every LINE / 4th row

@@ -113,7 +113,8 @@ A_WIDTH = "4 if K % 4 == 0 else 2 if K % 2 == 0 else 1" # elements of A that are
 B_WIDTH = "4 if N % 4 == 0 else 2 if N % 2 == 0 else 1" # of B, and of C
 A_ROW = "K" # elements of a row of A, which the source is compiled for: its copies then lie at constant distances,
 B_ROW = "N if B_WIDTH == 1 else 0" # and of B where each element is a copy
-BUSIEST = "cdiv(TILES * CLUSTER * SHARES, sm_count)" # blocks for the SM that has most: its cycles of products,
+FILLED = "sm_count * 10 // 11 if CLUSTER > 2 else sm_count" # SMs that clusters find room on: one is within a group of SMs
+BUSIEST = "cdiv(TILES * CLUSTER * SHARES, FILLED)" # blocks for the SM that has most: its cycles of products,
 CYCLES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * BM * BN // 128"
 COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
 WAITS = "cdiv(cdiv(K, TILE_K), CLUSTER * SHARES)" # tiles of k one after the other,

@@ -45,7 +45,7 @@ box = ["min(256 * TM * TN // BM, 256)", "BK"]
 
 [launch]
 block = [256]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM) * cdiv(K, BK))"]
+grid = ["BLOCKS"]
 dynamic_shared_bytes = "STAGES * BK * (2 * BM + 256 * TM * TN // BM) * real_bytes"
 cooperative = true
 
@@ -54,9 +54,10 @@ BK = 16 # k per tile
 BM = "ROWS if ROWS else min(cdiv(M, 64) * cdiv(N, 256) * 1024 + 64, cdiv(M, 128) * cdiv(N, 128) * 1024 + 128, cdiv(M, 256) * cdiv(N, 64) * 1024 + 256) % 1024" # rows of C per block; its columns are 256 * TM * TN / BM
 SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else 1 if BM == 256 else 2" # blocks to an SM
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM)" # of C, of which each SM does an equal part: its cycles of products,
+BLOCKS = "min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
 CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 2 * TM * TN"
-WRITES = "max(SHARE_TILES, sm_count) * TM * TN * 8 // sm_count" # what its warps write of C,
-JOINS = "SHARE_TILES % (sm_count * SM_BLOCKS) > 0" # and whether blocks have sums to add up
+WRITES = "(SHARE_TILES + BLOCKS) * TM * TN * 8 // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with,
+WAITS = "BLOCKS * TM * TN * 8 // SHARE_TILES" # and what the blocks of a tile write one after the other
 
 [parameters]
 ROWS = 96     # of C per block; 0: 64, 128 or 256
