@@ -95,7 +95,7 @@ class Fit:
     def __init__(self, cards: Mapping[str, Sequence[Row]], dtype: str) -> None:
         kernels = {one.id: one for one in shipped_ladder("gemm").kernels}
         self.chooser = kernels["by_size_tn" if dtype in LAYOUTS else "by_size"]
-        asked = [one for one in self.chooser.choices if one.least and dtype in kernels[one.kernel].dtypes]
+        asked = [one for one in self.chooser.choices if one.least and dtype == kernels[one.kernel].dtypes[0]]
         #: Sums, each with the kernels that share it.
         self.tables = {
             least: [kernels[one.kernel] for one in those]

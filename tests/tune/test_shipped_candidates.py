@@ -30,7 +30,10 @@ SPECIAL = {
     "realigned": "37x133x141",
     **dict.fromkeys(("packed", "tf32_packed"), "37x133x41"),
 }
-USUAL = {"warp_row": "4096x1024", "few_rows": "4x4096x4096", "short_k": "4096x4096x16", "realigned": "1001"}
+USUAL = {
+    **{"warp_row": "4096x1024", "few_rows": "4x4096x4096", "short_k": "4096x4096x16", "realigned": "1001"},
+    "wgmma_gathered_short": "2001x2003x50",
+}
 #: Of what is drawn only grids of so few blocks run: more that wait for each other take the executor long.
 MOST_BLOCKS = 200
 #: Their values follow from their shape, or they hand over to others.

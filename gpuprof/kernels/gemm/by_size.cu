@@ -9,9 +9,14 @@ change = "No code of its own: for each problem and device one of the shapes belo
 bottleneck = "That of the chosen kernel."
 
 [[choose]]
+kernel = "wgmma_gathered_short"
+when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and K <= 64 and cdiv(M, 64) * cdiv(N, 64) > sm_count"
+because = "Rows that the copy engine does not take, of a short k: writing C is most of the time, and many small blocks overlap it."
+
+[[choose]]
 kernel = "wgmma_gathered"
-when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (M * N <= 2000 * sm_count or M * N * K <= 2700000 * sm_count)"
-because = "Rows that the copy engine does not take, of a small C or a short k: threads gather them, as a copy of all would take longer than the products."
+when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or M * N * K <= 2700000 * sm_count)"
+because = "Such rows of a small C or few products: threads gather them, as a copy of all would take longer."
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
@@ -33,9 +38,14 @@ least = "4110000 + 270 * CYCLES + 145000 * WAITS + 6520 * WRITES"
 because = "As of two bytes: k split where C has few tiles, 64 columns to fill one wave, 128 for many."
 
 [[choose]]
+kernel = "short_k"
+when = "real_bytes == 4 and K <= 36 and cdiv(M, 64) * cdiv(N, 64) > sm_count"
+because = "So few k that writing C is all the time there is: FP32 takes no longer than TF32."
+
+[[choose]]
 kernel = "tf32_gathered"
-when = "real_bytes == 4 and (2 * cdiv(M, 64) * cdiv(N, 64) <= sm_count or M * N * K <= 1800000 * sm_count)"
-because = "As of two bytes: threads gather rows of a small C or a short k."
+when = "real_bytes == 4 and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count and M * N * K <= 1800000 * sm_count)"
+because = "As of two bytes: threads gather rows of a small C or few products."
 
 [[choose]]
 kernel = "tf32_packed"

@@ -8,11 +8,18 @@
 
 #define FETCHING 128 // threads that fetch, and arrive
 // Tiles under way behind the one that is waited for: a stage is free again only when the tile after its own is multiplied.
-#define AHEAD (A_WIDTH < 4 && B_WIDTH < 4 ? 0 : STAGES - 2)
+#define AHEAD (STAGES < 2 || A_WIDTH < 4 && B_WIDTH < 4 ? 0 : STAGES - 2)
 
 static __device__ __forceinline__ unsigned place_of(unsigned tile, int row, int byte)
 {
     return tile + row * 128 + ((byte / 16 ^ row % 8) << 4) + byte % 16;
+}
+
+// To the row so many further down; opaque, as compilers else multiply anew for each.
+template <typename T> static __device__ __forceinline__ void go_down(const T *&row, size_t elements)
+{
+    row += elements;
+    asm volatile("" : "+l"(row));
 }
 
 // ROWS rows of a tile, of which so many rows and columns exist. Where matrix rows start at multiples of 4, 8 or 16 bytes (WIDTH)
@@ -25,34 +32,38 @@ template <int WIDTH, int ROWS> struct Rows {
     {
         if (WIDTH >= 4)
             return;
+        const int row = threadIdx.x / 32;
         const int column = threadIdx.x % 32 * 2;
+        const int left[2] = {column < columns ? rows - row : 0, column + 1 < columns ? rows - row : 0};
+        go_down(from, (size_t)row * pitch + column);
 #pragma unroll
         for (int i = 0; i < ROWS / 4; ++i) {
-            const int row = threadIdx.x / 32 + 4 * i;
-            const int left = row < rows ? columns - column : 0;
-            __align__(4) T values[2];
+            unsigned short halves[2];
 #pragma unroll
             for (int j = 0; j < 2; ++j)
-                values[j] = j < left ? from[(size_t)row * pitch + column + j] : (T)0.0f;
-            words[WIDTH < 4 ? i : 0] = *(const unsigned *)values;
+                halves[j] = 4 * i < left[j] ? __ldg((const unsigned short *)from + j) : 0;
+            words[WIDTH < 4 ? i : 0] = halves[0] | (unsigned)halves[1] << 16;
+            go_down(from, (size_t)pitch * 4);
         }
     }
     template <typename T>
     __device__ __forceinline__ void keep(unsigned tile, const T *from, int pitch, int rows, int columns)
     {
         constexpr int PIECE_BYTES = WIDTH < 4 ? 4 : WIDTH;
+        const int row = threadIdx.x / (128 / PIECE_BYTES);
         const int byte = threadIdx.x % (128 / PIECE_BYTES) * PIECE_BYTES;
         const int column = byte / (int)sizeof(T);
+        const int left = column < columns ? rows - row : 0;
+        if (WIDTH >= 4)
+            go_down(from, (size_t)row * pitch + column);
 #pragma unroll
         for (int i = 0; i < ROWS / PIECE_BYTES; ++i) {
-            const int row = threadIdx.x / (128 / PIECE_BYTES) + PIECE_BYTES * i;
-            const unsigned place = place_of(tile, row, byte);
+            const unsigned place = place_of(tile, row + PIECE_BYTES * i, byte);
             if (WIDTH < 4)
                 store_word(place, words[WIDTH < 4 ? i : 0]);
             else {
-                const bool exists = row < rows && column < columns;
-                copy<PIECE_BYTES>((T *)__cvta_shared_to_generic(place),
-                                  exists ? from + (size_t)row * pitch + column : from, exists);
+                copy<PIECE_BYTES>((T *)__cvta_shared_to_generic(place), from, PIECE_BYTES * i < left);
+                go_down(from, (size_t)pitch * PIECE_BYTES);
             }
         }
     }

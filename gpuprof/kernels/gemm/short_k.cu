@@ -5,6 +5,7 @@ problem = "gemm"
 rung = 612
 shape_of = "few_rows"
 title = "A few k, C written as a stream"
+dtypes = ["f32", "tf32"]
 idea = "With a few k the product is all output: writing C is all the time there is. A warp, or a half or quarter of it where C is narrow, holds all k of its columns of B in registers and goes down its rows, which are as many apart as make all of them begin alike: no LINE bytes of C are written in two parts, wherever rows start."
 after = "few_rows"
 change = "Nothing is summed up across threads: barriers fall."

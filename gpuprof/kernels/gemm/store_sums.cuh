@@ -129,24 +129,37 @@ template <int COUNT> static __device__ __forceinline__ void fill_piece(unsigned 
     }
 }
 
-// So many columns of a piece to C, whose rows start anywhere: the lanes of a warp write neighbours, two each.
+// So many columns of a piece to C, whose rows start anywhere: the lanes of a warp write neighbours, two each where these begin
+// a word, and then what is left at both ends of all rows.
 static __device__ __forceinline__ void write_piece(unsigned piece, int columns, int m, int n, int M, int N, real *C)
 {
     const int lane = threadIdx.x % 32;
-    const int left = min(columns, N - n) - lane * 2;
-    real *c = C + (size_t)m * N + n + lane * 2;
+    columns = min(columns, N - n);
+    C += (size_t)m * N + n;
+    unsigned *words[2]; // of this lane, in every other row
+    int left[2], order[2];
 #pragma unroll
-    for (int row = 0; row < 16; ++row, c += N) {
-        if (m + row >= M || left <= 0)
-            continue;
-        const unsigned both = load_word(piece + row * 128 + ((lane / 4 ^ row % 8) << 4) + lane % 4 * 4);
-        if (left > 1 && (size_t)c % 4 == 0)
-            *(unsigned *)c = both;
-        else {
-            ((unsigned short *)c)[0] = (unsigned short)both;
-            if (left > 1)
-                ((unsigned short *)c)[1] = (unsigned short)(both >> 16);
-        }
+    for (int i = 0; i < 2; ++i) {
+        const int odd = ((size_t)C / 2 + i * N) % 2;
+        words[i] = (unsigned *)(C + (size_t)i * N + odd + lane * 2);
+        left[i] = odd + lane * 2 + 1 < columns ? M - m : 0;
+        order[i] = odd ? 0x5432 : 0x3210;
+    }
+#pragma unroll
+    for (int row = 0; row < 16; ++row) {
+        const unsigned both = load_word((piece + lane * 4 ^ row % 8 << 4) + row * 128);
+        const unsigned next = __shfl_down_sync(0xffffffff, both, 1);
+        if (row < left[row % 2])
+            *words[row % 2] = __byte_perm(both, next, order[row % 2]);
+        words[row % 2] += N;
+        asm volatile("" : "+l"(words[row % 2])); // compilers else multiply anew for each row
+    }
+    const int row = lane % 16;
+    const int odd = ((size_t)C / 2 + row * N) % 2;
+    const int column = lane < 16 ? 0 : columns - 1;
+    if (row < M - m && column < columns && (lane < 16 ? odd : column >= odd && (columns - odd) % 2)) {
+        const unsigned both = load_word((piece + column / 2 * 4 ^ row % 8 << 4) + row * 128);
+        *(unsigned short *)(C + (size_t)row * N + column) = (unsigned short)(both >> column % 2 * 16);
     }
 }
 

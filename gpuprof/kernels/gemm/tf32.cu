@@ -129,10 +129,14 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #else
 #define TO_PACK
 #endif
+#ifndef RESIDENT
+#define RESIDENT 1 // blocks that an SM has registers for
+#endif
 #define ROW_BYTES 128 // of a tile: BK floats
 #define A_BYTES (BM * ROW_BYTES)
 #define B_BYTES (BN * ROW_BYTES)
 #define STAGE (A_BYTES + B_BYTES)
+#define EIGHT_ROWS (8 * 64 * 4) // bytes of a warpgroup's of C
 
 #ifndef A_ROWS
 #define A_ROWS BM // that are fetched
@@ -185,7 +189,7 @@ static __device__ __forceinline__ float4 exchange(const float *values, int lane)
     return high ? make_float4(first, second, v[2], v[3]) : make_float4(v[0], v[1], first, second);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, RESIDENT)
     tf32(int M, int N, int K, float alpha, OPERANDS, float beta, float *C TO_PACK)
 {
 #ifdef PACKED
@@ -306,6 +310,41 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             int m0, n0;
             find(tile, m0, n0);
             const auto write = [&](int begin, int end) {
+#if defined(PACKED) || defined(GATHERED)
+                // Rows start anywhere: eight pass through shared memory, so that the lanes of a warp write neighbours.
+                const int group = warp / 4 - 1;
+                const int row = begin / 4 * 8 + warp % 4 * 2;
+                const int column = n0 + group * 64 + lane;
+                float *c = C + (size_t)(m0 + row) * N + column;
+                const int left[2] = {column < N ? M - m0 - row : 0, column + 32 < N ? M - m0 - row : 0};
+#pragma unroll
+                for (int i = begin; i < end; i += 4) {
+                    const unsigned rows = SPLIT ? stages + i / 4 * EIGHT_ROWS
+                                                : stages + STAGES * STAGE + (group * 2 + i / 4 % 2) * EIGHT_ROWS;
+#pragma unroll
+                    for (int j = 0; j < 4; ++j)
+                        store_word(rows + (k_lane * 2 + j % 2) * 256 +
+                                       (box % 64 + (piece + j / 2 ^ k_lane) * 4 + lane / 4 % 4) * 4,
+                                   __float_as_uint(alpha * sum[i + j]));
+                    meet_warpgroup();
+                    float values[4];
+#pragma unroll
+                    for (int j = 0; j < 4; ++j)
+                        values[j] = load1(rows + (warp % 4 * 2 + j / 2) * 256 + (j % 2 * 32 + (lane ^ warp % 4 * 4)) * 4);
+                    const auto exists = [&](int j) { return (i - begin) * 2 + j / 2 < left[j % 2]; };
+                    const auto place = [&](int j) { return c + (j / 2 * N + j % 2 * 32); };
+                    if (beta != 0)
+#pragma unroll
+                        for (int j = 0; j < 4; ++j)
+                            if (exists(j))
+                                values[j] += beta * *place(j);
+#pragma unroll
+                    for (int j = 0; j < 4; ++j)
+                        if (exists(j))
+                            *place(j) = values[j];
+                    c += (size_t)8 * N;
+                }
+#else
 #pragma unroll
                 for (int i = begin; i < end; i += 4) {
                     // Four neighbours of a row for each lane.
@@ -316,20 +355,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                         continue;
                     float *c = C + (size_t)row * N + column;
                     v = make_float4(alpha * v.x, alpha * v.y, alpha * v.z, alpha * v.w);
-#if defined(PACKED) || defined(GATHERED)
-                    const float values[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-                    for (int j = 0; j < 4; ++j)
-                        if (column + j < N)
-                            c[j] = beta == 0 ? values[j] : values[j] + beta * c[j];
-#else
                     if (beta != 0) {
                         const float4 old = *(const float4 *)c;
                         v = make_float4(v.x + beta * old.x, v.y + beta * old.y, v.z + beta * old.z, v.w + beta * old.w);
                     }
                     *(float4 *)c = v;
-#endif
                 }
+#endif
             };
 #if SPLIT
             // Each block adds up and writes a part of the sums. Those for the others take the place of the tiles, four of a

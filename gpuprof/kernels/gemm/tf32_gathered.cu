@@ -32,17 +32,19 @@ B_WIDTH = "16 if N % 4 == 0 else 8 if N % 2 == 0 else 4" # of B
 SHARING = 1
 SPLIT = 1
 PANEL = 8
+STAGES = "DEEP if DEEP else 4 if TILES <= 2 * sm_count else 3" # tiles in shared memory
+RESIDENT = "2 if TILES <= 2 * sm_count else 3" # blocks that an SM has registers for
 
 [parameters]
-STAGES = 4 # tiles in shared memory
-WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
+DEEP = 0 # tiles in shared memory; 0: as many as leave room for the blocks
+WAYS = 0 # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
-STAGES = [2, 3, 4, 6]
+DEEP = [0, 2, 3, 4, 6]
 WAYS = [0, 1, 2, 3, 4, 6, 8]
 
 [[require]]
-condition = "STAGES >= 2 and 0 <= WAYS and WAYS <= 8"
+condition = "(DEEP == 0 or DEEP >= 2) and 0 <= WAYS and WAYS <= 8"
 because = "{id} shares a tile's k among at most 8 blocks"
 
 [[require]]

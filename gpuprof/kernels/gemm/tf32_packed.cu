@@ -40,7 +40,7 @@ swizzle_bytes = 128
 block = [384]
 grid = ["CLUSTER * min(sm_count // CLUSTER, cdiv(M, BM) * COLUMNS)"]
 cooperative = true
-dynamic_shared_bytes = "128 * STAGES * (BM + BN)"
+dynamic_shared_bytes = "128 * STAGES * (BM + BN) + 64 * BN"
 
 [constants]
 BK = 32     # k per tile
@@ -51,7 +51,7 @@ SPLIT = 0
 COLUMNS = "cdiv(N, BN * CLUSTER)" # of clusters
 DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // CLUSTER) * (sm_count // CLUSTER) // COLUMNS" # tiles in a column, in no more waves
 BM = "max(64, 16 * cdiv(M, 16 * DOWN))" # rows of C per block
-STAGES = "min(8, 1808 // (BM + BN))" # tiles in shared memory, of 226 KiB
+STAGES = "min(8, 1744 // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 TALLEST = 256 # most rows of C per block: fewer where that fills the last wave

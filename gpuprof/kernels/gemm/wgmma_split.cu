@@ -185,7 +185,11 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define WARPS (BM / 16) // that multiply
-#define THREADS (128 + 32 * WARPS)
+#ifndef TOGETHER
+#define TOGETHER 0 // whether those that multiply fetch before
+#endif
+#define FIRST_WARP (TOGETHER ? 0 : 4) // that multiplies
+#define THREADS (32 * (FIRST_WARP + WARPS))
 #ifndef SHARING
 #define SHARING 1
 #endif
@@ -274,15 +278,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                                              m0, n0, blockIdx.x % CLUSTER, full + 8 * (tile % STAGES));
         }
 #endif
-        __syncwarp();
-        meet_cluster();
-        return;
+        if (!TOGETHER) {
+            __syncwarp();
+            meet_cluster();
+            return;
+        }
     }
 
     // The warpgroups that multiply.
     if (BM > 64) // a single one has registers enough
         grow_to<232>();
-    const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
+    const int m_group = (warp - FIRST_WARP) / 4 * 64; // first row of C in the block's tile
     const int lane = t % 32;
     const bool fetches_for_us =
         lane < SAME_K && (lane % SHARING == place % SHARING || lane / SHARING == place / SHARING);
@@ -310,11 +316,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 
     // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows, and gets them from
     // the same warp of each other block, four sums of a thread at a time.
-    const unsigned piece = stages + STAGES * STAGE + (warp - 4) * PIECE;
-    const unsigned arrived = free + 8 * (warp - 3);
-    const auto owner = [&](int number) { return ((warp - 4) * (LAST + 1) + number) % PARTS; };
+    const unsigned piece = stages + STAGES * STAGE + (warp - FIRST_WARP) * PIECE;
+    const unsigned arrived = free + 8 * (warp - FIRST_WARP + 1);
+    const auto owner = [&](int number) { return ((warp - FIRST_WARP) * (LAST + 1) + number) % PARTS; };
     const auto slot = [&](int number, int other) { // for what the other-th block behind the owner has
-        return stages + (((warp - 4) * (LAST + 1) + number) / PARTS * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
+        return stages + (((warp - FIRST_WARP) * (LAST + 1) + number) / PARTS * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
     };
     if (PARTS > 1) {
         if (lane < PARTS)
