@@ -178,9 +178,9 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
 }
 #: The same where rows are no whole words of 16 bytes.
 CANDIDATES_OF_RAGGED = {
-    "bf16": ("wgmma_gathered", "wgmma_packed"),
-    "f16": ("wgmma_gathered", "wgmma_packed"),
-    "tf32": ("tf32_gathered", "tf32_packed"),
+    "bf16": ("wgmma_gathered", "wgmma_gathered_short", "wgmma_packed"),
+    "f16": ("wgmma_gathered", "wgmma_gathered_short", "wgmma_packed"),
+    "tf32": ("short_k", "tf32_gathered", "tf32_packed"),
 }
 #: Options of the operation that a type asks for.
 LAYOUTS = {"e4m3": "tn"}
