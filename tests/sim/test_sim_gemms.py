@@ -61,6 +61,7 @@ CASES = [
     ("wgmma_store_turned", (265, 200, 136), {}),
     ("wgmma_store_turned_2x2", (265, 200, 136), {}),
     ("wgmma_store_turned_192", (265, 200, 136), {}),
+    ("wgmma_store_turned_2x4", (265, 200, 136), {}),
     ("wgmma_store_turned_64", (265, 200, 136), {}),
     ("wgmma_store_turns", (265, 400, 136), {}),
     ("wgmma_store_turns", (265, 200, 136), {"TURNED": 1, "WIDEST": 160, "GRAIN": 16}),

@@ -25,7 +25,7 @@
 #define B_REST_MAP &B_rest_map
 #endif
 
-// Fetch a tile of A and one of B. OF_A blocks of a cluster, one or two side by side, share the one, and OF_B blocks, one below the
+// Fetch a tile of A and one of B. OF_A blocks of a cluster, side by side, share the one, and OF_B blocks, one below the
 // other, the other: each fetches its part for all. A cluster may have several times so many blocks. What is no whole box of
 // B's columns comes by a map of its own.
 template <int OF_B, int OF_A = 1>
@@ -35,7 +35,7 @@ static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorM
 {
     expect_bytes(barrier, 128 * (A_ROWS + BN));
     const int below = rank % OF_B, beside = rank / OF_B % OF_A; // of how many blocks this one lies
-    const int row = (1 | 1 << OF_B) << (rank - beside * OF_B);
+    const int row = ((1 << OF_A * OF_B) - 1) / ((1 << OF_B) - 1) << (rank - beside * OF_B); // every OF_B-th
     const int first = OF_A == 1 ? 0 : beside * ((TURNED ? BK : A_ROWS) / OF_A);
     if (TURNED)
         for (int i = 0; i < BM; i += ROW)

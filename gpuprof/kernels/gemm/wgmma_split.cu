@@ -142,8 +142,7 @@ MULTIPLIED = "BM * BN * 41 // 1600"
 MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
 CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))"
-WRITES = "(4 * WAVES + 7) * BM * BN // 128" # and summed up
-SPLIT = 1
+WRITES = "(4 * WAVES + 14 * (CLUSTER - SAME_K) // CLUSTER) * BM * BN // 128" # and what blocks send each other
 
 [parameters]
 BM = 64        # rows of C per block

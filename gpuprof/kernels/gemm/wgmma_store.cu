@@ -172,6 +172,20 @@ parameters = { TURNED = 1, BM = 64, CLUSTER = 4, PANEL = 8, GRAIN = 16 }
 block_threads = "falls"
 
 [[variants]]
+id = "wgmma_store_turned_2x4"
+rung = 683.977
+shape_of = "wgmma_store_panels"
+title = "Turned, 64 columns, clusters of two by four"
+idea = "Eight blocks of a cluster share both, and tiles of as few as 32 rows of A fill one wave of a small C."
+after = "wgmma_store_turned_64"
+change = "A quarter of each tile of B and half of A's from the block itself: 1904x640x3504 takes 16.3 us on an H200, not 17.9."
+bottleneck = "The SMs that are left over; latency."
+parameters = { TURNED = 1, BM = 64, CLUSTER = 8, PANEL = 8, GRAIN = 16, ACROSS = 4, NARROWEST = 32 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
 id = "wgmma_store_turns"
 rung = 683.98
 shape_of = "wgmma_store_panels"
@@ -227,13 +241,14 @@ BK = 64 # k per tile
 WARPS = "8 if BM == 256 or IN_TURN else BM // 16" # that multiply
 CLUSTERS = "(sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER" # that run at once
 ROWS_1 = "cdiv(HEIGHT, BM * CLUSTER)" # of clusters one block wide
-ROWS_2 = "cdiv(HEIGHT, BM * max(1, CLUSTER // 2))" # two
+WIDE = "max(2, ACROSS)" # blocks side by side, where more than one are
+ROWS_2 = "cdiv(HEIGHT, BM * max(1, CLUSTER // WIDE))" # so many
 WAVES_1 = "cdiv(ROWS_1 * cdiv(WIDTH, WIDEST), CLUSTERS)" # as few as there can be
-WAVES_2 = "cdiv(ROWS_2 * cdiv(WIDTH, WIDEST * 2), CLUSTERS)"
-FIT_1 = "max(64, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many waves
-FIT_2 = "max(64, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
+WAVES_2 = "cdiv(ROWS_2 * cdiv(WIDTH, WIDEST * WIDE), CLUSTERS)"
+FIT_1 = "max(NARROWEST, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many waves
+FIT_2 = "max(NARROWEST, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * WIDE * (WAVES_2 * CLUSTERS // ROWS_2)))"
 COST_1 = "(WAVES_1 * FIT_1 * 1024 + BM + FIT_1 // CLUSTER) * 65536 + ROWS_1 * cdiv(WIDTH, FIT_1)" # narrow tiles count, of as narrow ones rows and columns that a block fetches, then fewer clusters
-COST_2 = "(WAVES_2 * FIT_2 * 1024 + BM // 2 + FIT_2 * 2 // CLUSTER) * 65536 + ROWS_2 * cdiv(WIDTH, FIT_2 * 2)"
+COST_2 = "(WAVES_2 * FIT_2 * 1024 + BM // WIDE + FIT_2 * WIDE // CLUSTER) * 65536 + ROWS_2 * cdiv(WIDTH, FIT_2 * WIDE)"
 BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a cluster side by side
 A_ROWS = "BM if TURNED else min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
@@ -250,13 +265,13 @@ MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))" # with what of the shorter is not hidden
 WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN // 32" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first
-SPLIT = 0 # no sums to add up
 HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp
 STAGES = "min(8, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 BM = 128     # rows of C per block
 WIDEST = 256 # most columns of C per block
+NARROWEST = 64 # fewest
 GRAIN = 0    # by so many fewer where that fills the last wave; 0 for never
 PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles fit besides, else one
 CLUSTER = 2  # blocks of a cluster, one below the other, which share columns of B
@@ -269,7 +284,7 @@ IN_TURN = 0  # whether two warpgroups take whole tiles in turn: one multiplies w
 PIECES = [0, 1, 2, 4]
 BM = [64, 128, 192, 256]
 CLUSTER = [1, 2, 4, 8]
-ACROSS = [0, 1, 2]
+ACROSS = [0, 1, 2, 4]
 WIDEST = [64, 96, 128, 160, 192, 224, 256]
 GRAIN = [0, 16, 32, 64]
 PANEL = [1, 2, 4, 8, 16]
@@ -287,11 +302,11 @@ condition = "PIECES >= 0"
 because = "{id} writes C by way of one piece in shared memory or more"
 
 [[require]]
-condition = "(CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4 or CLUSTER == 8) and (ACROSS == 1 or (ACROSS == 0 or ACROSS == 2) and CLUSTER > 1)"
-because = "{id} has 1, 2, 4 or 8 blocks in a cluster, in one column or in two"
+condition = "(CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4 or CLUSTER == 8) and (ACROSS == 1 or (ACROSS == 0 or ACROSS == 2) and CLUSTER > 1 or ACROSS == 4 and CLUSTER > 2)"
+because = "{id} has 1, 2, 4 or 8 blocks in a cluster, in one column, two or four"
 
 [[require]]
-condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % max(16, GRAIN) == 0 and GRAIN % 16 == 0"
+condition = "(NARROWEST == 64 or TURNED and (NARROWEST == 32 or NARROWEST == 48)) and WIDEST >= 64 and WIDEST <= 256 and WIDEST % max(16, GRAIN) == 0 and GRAIN % 16 == 0"
 because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]

@@ -95,6 +95,8 @@ template <int REGISTERS> static __device__ __forceinline__ void grow_to()
 #define SUMS_120(i) SUMS_112(i), SUMS_8(i + 112)
 #define SUMS_128(i) SUMS_120(i), SUMS_8(i + 120)
 // How many there are of so many columns, and the operands behind them.
+#define OF_32 16, "%16", "%17", "%18", "%19", "%20", "%21"
+#define OF_48 24, "%24", "%25", "%26", "%27", "%28", "%29"
 #define OF_64 32, "%32", "%33", "%34", "%35", "%36", "%37"
 #define OF_80 40, "%40", "%41", "%42", "%43", "%44", "%45"
 #define OF_96 48, "%48", "%49", "%50", "%51", "%52", "%53"
