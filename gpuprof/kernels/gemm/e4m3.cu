@@ -182,8 +182,8 @@ condition = "not IN_TURN or BM == 128 and WIDEST <= 160 and not SPLIT"
 because = "{id} has room for the sums of a warpgroup of 128 rows with 160 columns"
 
 [[require]]
-condition = "PIECES == 2 or (PIECES == 0 or PIECES == 1) and not SPLIT"
-because = "{id} writes C by way of one piece in shared memory or two, and of shared sums by two"
+condition = "PIECES == 0 or PIECES == 1 or PIECES == 2"
+because = "{id} writes C by way of one piece in shared memory or two"
 
 [[require]]
 condition = "N % 8 == 0 and K % 16 == 0"
