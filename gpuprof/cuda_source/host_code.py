@@ -173,9 +173,8 @@ class _Removable:
             macro, begin, end = called[at]
             if any(word in self.wanted for word in re.findall(r"\w+", one.head[begin:end])):
                 return None
-            if not self.device.search(
-                macro
-            ):  # Behind what it cannot read the compiler reads none of the host's.
+            # Behind what it cannot read the compiler reads none of the host's.
+            if not self.device.search(macro):
                 *_, (_, _, end) = takewhile(lambda call: call[0] == macro, called[at:])
             code = one.head[begin:end]
             return Declaration(one.begin + begin, one.begin + end, code, code, ())
