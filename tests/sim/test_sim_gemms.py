@@ -68,8 +68,8 @@ CASES = [
     ("wgmma_packed", (301, 403, 50), {}),
     ("tf32_gathered", (129, 67, 36), {"WAYS": 1}),
     ("wgmma_gathered", (131, 67, 36), {"DEEP": 2}),
-    ("wgmma_gathered_short", (131, 67, 36), {"WAYS": 1}),
-    ("wgmma_gathered_short", (66, 129, 61), {"WAYS": 1}),
+    ("wgmma_gathered_short", (131, 67, 36), {}),
+    ("wgmma_gathered_short", (66, 129, 61), {}),
 ]
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [
