@@ -233,7 +233,7 @@ def main() -> None:
     rows: list[Row] = []
     compile_dir(_ROOT / "gpuprof", quiet=1)  # as pip does: otherwise every process would
     with tempfile.TemporaryDirectory() as temporary:
-        for name in options.rows or known:
+        for name in dict.fromkeys(options.rows or known):
             folder = Path(temporary, name)
             folder.mkdir()
             for cache in ("empty", "filled") if options.again else ("empty",):
