@@ -291,6 +291,14 @@ def test_shipped_choice_fits_sizes_of_every_shape(device, dtype):
     assert len(met) >= (4 if device.capability >= (8, 0) and dtype == "f32" else 1)
 
 
+@pytest.mark.parametrize(
+    ("size", "dtype", "chosen"), [((3, 11129, 31), "f32", "few_rows"), ((4001, 501, 36), "tf32", "short_k")]
+)
+def test_a_kernel_of_two_types_is_chosen_by_the_rules_of_each(size, dtype, chosen):
+    problem = replace(Gemm(*size), dtype=dtype)
+    assert choose(find_kernel("gemm", "by_size"), problem, H200).id == chosen
+
+
 @pytest.mark.parametrize("name", ["naive_col", "NAIVE_COL", "transposeNaiveCol", "TRANSPOSENAIVECOL"])
 def test_id_and_published_name_in_any_case(name):
     assert find_kernel("transpose", name).id == "naive_col"

@@ -38,19 +38,14 @@ least = "4110000 + 270 * CYCLES + 145000 * WAITS + 6520 * WRITES"
 because = "As of two bytes: k split where C has few tiles, 64 columns to fill one wave, 128 for many."
 
 [[choose]]
-kernel = "short_k"
-when = "real_bytes == 4 and K <= 36 and cdiv(M, 64) * cdiv(N, 64) > sm_count"
-because = "So few k that writing C is all the time there is: FP32 takes no longer than TF32."
-
-[[choose]]
 kernel = "tf32_gathered"
-when = "real_bytes == 4 and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count and M * N * K <= 1800000 * sm_count)"
+when = "real_bytes == 4 and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or K > 36 and cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count and M * N * K <= 1800000 * sm_count)"
 because = "As of two bytes: threads gather rows of a small C or few products."
 
 [[choose]]
 kernel = "tf32_packed"
-when = "real_bytes == 4"
-because = "Rows that the copy engine does not take, of a larger C."
+when = "real_bytes == 4 and K > 36"
+because = "Rows that the copy engine does not take, of a larger C. With fewer k short_k is left, further down: FP32 takes no longer than TF32."
 
 # And from docs/data/gemm-sizes-f64-h200.csv.
 [[choose]]
