@@ -67,7 +67,8 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 def _ladder_section(ladder: Ladder) -> Section:
     """A line a kernel, with the first of its other names, and where the studies were published."""
     table = _table(_OF_KERNELS, ladder.kernels)
-    notes = [Sentence("* any block with --block", tone="muted")]
+    any_block = any("*" in _block(kernel) for kernel in ladder.kernels)
+    notes = [Sentence("* any block with --block", tone="muted")] if any_block else []
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         text = f"Study {study.name}: {study.citation} {study.url}".strip()
         notes.append(Sentence(text, tone="muted"))

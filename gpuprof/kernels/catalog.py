@@ -108,7 +108,7 @@ def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty:
     for path in sorted(path for path in folder.glob("*.*") if path.suffix in KERNEL_ENDINGS):
         file = load_kernels(path, operation, command)
         if file.operation != operation:
-            raise HeaderError(f"{path} is a {file.operation.name} kernel; {folder} holds {operation.name}.")
+            raise HeaderError(f"{path} computes {file.operation.name}; {folder} holds {operation.name}.")
         kernels += [_cited(kernel, studies) for kernel in file.kernels]
     if not kernels and not may_be_empty:
         raise HeaderError(f"{folder} holds no kernel, no file that ends in .cu, .ptx or .cubin.")

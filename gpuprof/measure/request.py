@@ -135,7 +135,7 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
     file = load_kernels(Path(path), ladder.operation, command)
     if file.operation != ladder.operation:
         raise HeaderError(
-            f"{name} is a {file.operation.name} kernel, not a {ladder.operation.name} kernel.",
+            f"{name} is a kernel of {file.operation.name}, not of {ladder.operation.name}.",
             fix=f"gpuprof run {name} measures it.",
         )
     for kernel in file.kernels:

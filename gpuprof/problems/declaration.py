@@ -48,10 +48,10 @@ def load_operation(path: Path) -> Operation:
     try:
         text = read_input(path)
     except PATH_ERRORS as error:
-        fix = "gpuprof run takes .cu files, or a folder with operation.toml; docs/operations.md shows one."
+        fix = "Name .cu files, or a folder with operation.toml; docs/operations.md shows one."
         if isinstance(error, FileNotFoundError) and any(path.parent.glob("*.cu")):
             kernels = f"{shlex.quote(str(path.parent))}/*.cu"
-            fix = f"gpuprof run {kernels} takes its kernel files; docs/operations.md shows an {path.name}."
+            fix = f"Name its kernel files, {kernels}; docs/operations.md shows an {path.name}."
         raise HeaderError(f"Cannot read the operation {path}: {reason(error)}.", fix=fix) from error
     reader = TableReader(read_toml(text, str(path)), FilePlace(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))

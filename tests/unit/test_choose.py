@@ -315,7 +315,7 @@ def test_file_for_another_problem_is_refused(tmp_path):
     path = write_transpose_kernel(tmp_path, "mine")
     with pytest.raises(HeaderError) as caught:
         named_kernel("gemm", path)
-    assert caught.value.what == f"{path} is a transpose kernel, not a gemm kernel."
+    assert caught.value.what == f"{path} is a kernel of transpose, not of gemm."
 
 
 def test_file_with_the_id_of_a_shipped_kernel_is_refused(tmp_path):
