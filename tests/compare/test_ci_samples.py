@@ -138,6 +138,7 @@ def test_gitlab_asks_for_what_github_does(checkout, tmp_path, job):
     steps, variables = github_steps(GITHUB[job == "times"])
     shared = {**pipeline["variables"], **gitlab["variables"]}
     assert variables.items() <= shared.items()
+    shared["KERNELS"] = "kernels/*.cu"
 
     def asked(*scripts, **environment):
         """Arguments of the commands, by one that writes them down."""
@@ -149,6 +150,7 @@ def test_gitlab_asks_for_what_github_does(checkout, tmp_path, job):
         return told.read_text().splitlines()
 
     by_github = asked(*(step["run"] for name, step in steps.items() if name != "Summary"), BASE="HEAD~1")
+    assert {"kernels/global_atomics.cu", "kernels/shared_atomics.cu"} <= set(by_github)
     markdown = by_github.index("--markdown")
     assert gitlab["artifacts"]["reports"]["junit"] in by_github
     del by_github[markdown : markdown + 2]
