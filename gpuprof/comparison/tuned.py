@@ -206,8 +206,8 @@ _TIED: dict[By, str] = {
 
 
 def tie_sentence(size: TunedSize) -> str:
-    """Who cannot be told apart from the best; empty where it stands alone."""
-    others = [typed(row, several=size.several) for row in size.ties[1:]]
+    """Who cannot be told apart from the best besides the header's own values, of which the answer tells."""
+    others = [typed(row, several=size.several) for row in size.ties[1:] if row is not size.default]
     if not others:
         return ""
     return f"{len(others):,} more {_TIED[size.by]}: {listed(others, _MOST_NAMED)}"

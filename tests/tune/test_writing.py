@@ -10,7 +10,7 @@ import pytest
 from synthetic_runs import Gemm, gemm_case, record, run
 
 from gpuprof.commands.tune import best_everywhere, with_defaults
-from gpuprof.comparison.tuned import TunedRow, TunedSize, answer_sentence
+from gpuprof.comparison.tuned import TunedRow, TunedSize, answer_sentence, tie_sentence
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, read_kernels
@@ -186,3 +186,10 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
 )
 def test_the_answer(found, said):
     assert said in answer_sentence(found)
+
+
+def test_the_headers_own_values_are_told_of_once():
+    own, others = row(22, 1, tied=True, default=True), [row(us, us, tied=True) for us in (20, 23, 24)]
+    of_three = size(others[0], own, *others[1:], by="model")
+    assert tie_sentence(of_three) == "2 more too near to tell which is faster: EACH=23 and EACH=24"
+    assert tie_sentence(size(others[0], own)) == ""
