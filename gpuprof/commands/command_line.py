@@ -3,6 +3,7 @@
 """The table of options as Typer's parameters, and the commands that take them."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -183,6 +184,8 @@ def _start_executors(request: "Request", options: RunOptions) -> None:
     from gpuprof.measure.starting import start_ahead
 
     kind = options.device.partition(":")[0]
+    if kind == "auto" and not any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))):
+        kind = "sim"  # no driver of Linux or WSL shows a GPU; where that is wrong, it costs time only
     cases = plan_cases(request, references=False)
     if kind == "sim":
         start_ahead(min(usable_cores(), worth_starting(len(cases))))
