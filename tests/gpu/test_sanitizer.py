@@ -33,8 +33,15 @@ SIZES = {
     "softmax": [(5, 77), (3, 1000), (64, 1024), (33, 4100), (3, 9001)],
 }
 RAGGED = [33, 130]
-#: Further ones of some kernels: with a k so long that clusters share a tile, with one that registers hold.
-MORE = {"splitk_fit": [(33, 17, 2100)], "short_k": [(517, 60, 47), (65, 259, 8)]}
+#: Further ones of some kernels: with a k so long that clusters share a tile, or that fills every stage of a
+#: cluster's blocks again; with one that registers, or a single tile, hold.
+MORE = {
+    "splitk_fit": [(33, 17, 2100)],
+    "short_k": [(517, 60, 47), (65, 259, 8)],
+    "wgmma_gathered_short": [(517, 60, 47), (65, 259, 8)],
+    "wgmma_split": [(264, 520, 1040)],
+    "wgmma_gathered": [(264, 520, 1040)],
+}
 #: Scalars of the sizes whose first extent is odd, for kernels that take them; the others have the defaults.
 SCALARS = {"gemm": {"alpha": 1.5, "beta": 0.5}, "attention": {"causal": 1.0}}
 

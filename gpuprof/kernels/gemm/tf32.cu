@@ -147,9 +147,11 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 
 #ifdef GATHERED
 #include "gather_tiles.cuh"
+#define RELEASING 32 // lanes of a warp that give a stage back: where threads fill it again, each for what it has loaded
 #define OPERANDS const float *A, const float *B
 #else
 #define FETCHING 1 // thread that fetches, and arrives
+#define RELEASING 1
 #define OPERANDS const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map
 #endif
 
@@ -228,7 +230,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, FETCHING);
-            init_barrier(empty + 8 * stage, BN / 64 * 4 * SHARING);
+            init_barrier(empty + 8 * stage, BN / 64 * 4 * SHARING * RELEASING);
         }
         publish_barriers();
     }
@@ -274,7 +276,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         const int box = (warp / 2 - 2) * 32; // the columns of the warp's box of B
         const int piece = warp % 2 * 2 + lane / 16 * 4;         // of 8 in the box's rows: this one and the next
         const int k_lane = lane % 4;
-        const auto release = [&](unsigned turn) { arrive_at_all<SHARING>(empty + 8 * (turn % STAGES)); };
+        const auto release = [&](unsigned turn) {
+            if (RELEASING > 1)
+                arrive_at(empty + 8 * (turn % STAGES));
+            else {
+                __syncwarp(); // all lanes have loaded B
+                arrive_at_all<SHARING>(empty + 8 * (turn % STAGES));
+            }
+        };
         float b[2][BK / 2]; // for each 8 k those of the lane's two columns at k and at k + 4; of two tiles
 #pragma unroll 1
         for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER) {

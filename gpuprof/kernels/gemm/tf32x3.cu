@@ -222,6 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             wait_for_products<0>();
             add(sum[QUARTERS - 1], part[(QUARTERS - 1) % 2]);
         }
+        __syncwarp(); // all lanes have loaded B
         if (lane == 0)
             arrive_at(done + 8 * (tile % 2));
     }
