@@ -125,27 +125,33 @@ def _cut(body: _SectionBody, entry: str) -> MachineCode:
     blocks, complete = [], True
     for start, end in zip(starts, [*starts[1:], len(code)], strict=True):
         block = Block(code[start:end], subroutine=start >= first_of_others)
-        complete &= _link(block, number, labels, end)
+        complete &= _link(block, number, labels, end, first_of_others)
         blocks.append(block)
     _find_meetings(blocks, number, labels)
     return MachineCode(tuple(blocks), complete)
 
 
-def _link(block: Block, number: dict[int, int], labels: dict[str, int], end: int) -> bool:
+def _link(
+    block: Block, number: dict[int, int], labels: dict[str, int], end: int, first_of_others: int
+) -> bool:
     """Fill in where a block leads; return whether that is known."""
     last = block.instructions[-1]
     goals = [number[labels[name]] for name in _goals(last) if labels.get(name) in number]
     following = [number[end]] if end in number else []
     block.leaves = any(one.name in ("EXIT", "RET", "KILL") for one in block.instructions)
-    if last.name == "CALL":
+    # By a call of a place in the kernel, which nothing comes back from, ptxas leaves some loops of sm_89.
+    jumps = last.name == "CALL" and any(
+        labels.get(name, first_of_others) < first_of_others for name in _goals(last)
+    )
+    if last.name == "CALL" and not jumps:
         block.callee = goals[0] if goals else None
         block.successors = tuple(following)
         return bool(goals)
-    if last.name not in _ENDS:
+    if last.name not in _ENDS and not jumps:
         block.successors = tuple(following)
         return True
     # Predicates of the warp stand among the operands: `BRA.U UP0, …`, `BRA P1, …`.
-    jumps = last.name in ("BRA", "BRX", "BRXU", "JMP", "JMX")
+    jumps |= last.name in ("BRA", "BRX", "BRXU", "JMP", "JMX")
     conditional = bool(last.guard) or (jumps and bool(re.match(r"!?U?P\d", last.operands)))
     if last.opcode == DIVERGED and goals:
         conditional, block.apart = True, goals[0]

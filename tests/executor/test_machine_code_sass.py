@@ -67,6 +67,13 @@ def test_blocks_follow_each_other(code):
     assert [block.subroutine for block in code.blocks] == [False] * 7 + [True]
 
 
+def test_a_call_of_a_place_in_the_kernel_is_a_jump():
+    code = read_machine_code(
+        LISTING.replace("    CALL.REL.NOINC `($__internal_0_$slow)", "@P2 CALL.REL.NOINC `(.L_x_3)"), "twice"
+    )
+    assert (code.blocks[1].successors, code.blocks[1].callee) == ((6, 2), None)
+
+
 def test_lanes_go_on_together_behind_the_point_that_was_set_before_they_parted(code):
     assert [block.together for block in code.blocks] == [None] * 4 + [0] + [None] * 3
 
