@@ -22,7 +22,8 @@ DIVERGED = "BRA.DIV"
 #: A predicate that always holds.
 _ALWAYS = ("PT", "UPT")
 #: Opcodes after which a warp goes elsewhere, or nowhere.
-_ENDS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "KILL"})
+_JUMPS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX"})
+_ENDS = _JUMPS | {"EXIT", "RET", "KILL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,10 @@ def _link(
     goals = [number[labels[name]] for name in _goals(last) if labels.get(name) in number]
     following = [number[end]] if end in number else []
     block.leaves = any(one.name in ("EXIT", "RET", "KILL") for one in block.instructions)
-    # By a call of a place in the kernel, which nothing comes back from, ptxas leaves some loops of sm_89.
-    jumps = last.name == "CALL" and any(
-        labels.get(name, first_of_others) < first_of_others for name in _goals(last)
-    )
+    jumps = last.name in _JUMPS
+    if last.name == "CALL":
+        # By a call of a place in the kernel, which nothing comes back from, ptxas leaves some loops of sm_89.
+        jumps = any(labels.get(name, first_of_others) < first_of_others for name in _goals(last))
     if last.name == "CALL" and not jumps:
         block.callee = goals[0] if goals else None
         block.successors = tuple(following)
@@ -151,7 +152,6 @@ def _link(
         block.successors = tuple(following)
         return True
     # Predicates of the warp stand among the operands: `BRA.U UP0, …`, `BRA P1, …`.
-    jumps |= last.name in ("BRA", "BRX", "BRXU", "JMP", "JMX")
     conditional = bool(last.guard) or (jumps and bool(re.match(r"!?U?P\d", last.operands)))
     if last.opcode == DIVERGED and goals:
         conditional, block.apart = True, goals[0]
