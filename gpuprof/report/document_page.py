@@ -120,7 +120,7 @@ class ReportPieces:
         if cell.mark or cell.drawing:
             sign = f"{text_of(cell.mark)} " if cell.mark else ""
             text = self._content(replace(cell, mark="", drawing=""))
-            return f"{sign}{text}{cell.drawing}"
+            return f"{sign}{cell.drawing}{text}"
         if cell.text is None:
             reason = self.glossary.reason(cell.reason)
             return f'<a class="missing" href="#{reason}">not measured</a>'
