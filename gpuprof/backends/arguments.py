@@ -329,8 +329,9 @@ def _number(
     kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
     if kind.roundoff:
         # A half is a struct of its bits; it may stand for a number that it holds.
-        is_half = parameter.is_struct and parameter.nbytes == problem.real_bytes == _HALF_BYTES
-        as_half = rounded(value, problem.dtype) if is_half else None
+        half = problem.scalar_type(name) if kind.nbytes == _HALF_BYTES else problem.dtype
+        is_half = parameter.is_struct and parameter.nbytes == ELEMENT_TYPES[half].nbytes == _HALF_BYTES
+        as_half = rounded(value, half) if is_half else None
         fits = (parameter.is_float and parameter.nbytes in _FLOATS) or as_half == value
         if as_half is not None:
             content = as_half.tobytes()

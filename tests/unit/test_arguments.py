@@ -15,6 +15,7 @@ from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_argume
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import configure
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.problem import Problem
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.signature import declared_parameters, parameters_of
 
@@ -34,6 +35,7 @@ NAMES = {"gemm": ["M", "N", "K", "alpha", "A", "B", "beta", "C"], "transpose": [
 def bind(signature, problem, arch="sm_90"):
     names = ", ".join(f'"{name}"' for name in NAMES[problem.operation.name])
     source = HEADER.format(problem=problem.operation.name, arguments=names)
+    source += "#include <cuda_fp16.h>\n" * ("half" in signature)
     source += f'extern "C" __global__ void k({signature}) {{ }}'
     kernel = replace(parse_kernel(source, Path("k.cu")), entry="k")
     shape = configure(kernel, problem, (32, 1, 1), {}, DEVICE)
@@ -59,6 +61,15 @@ def test_each_argument_is_as_wide_as_the_kernel_takes_it():
         ValueArgument("beta", struct.pack("<f", -2.0)),
         ArrayArgument("C"),
     )
+
+
+def test_a_half_is_passed_in_a_run_of_another_type():
+    scalars = {name: replace(one, type="f16") for name, one in Gemm(1, 1, 1).operation.scalars.items()}
+    operation = replace(Gemm(1, 1, 1).operation, scalars=scalars)
+    problem = Problem.of(operation, (3, 4, 5), "f32", {"alpha": 0.1, "beta": -2.0}, {"layout": "row"})
+    bound = bind("int M, int N, int K, half alpha, real *A, real *B, float b, real *C", problem)
+    values = {one.name: one.content for one in bound if isinstance(one, ValueArgument)}
+    assert (values["alpha"], values["beta"]) == (struct.pack("<e", 0.1), struct.pack("<f", -2.0))
 
 
 @pytest.mark.parametrize(
