@@ -56,10 +56,7 @@ def launch_first(facts: CaseFacts) -> Iterator[Action]:
 
 def more_of_the_grid(facts: CaseFacts) -> Iterator[Action]:
     """More blocks, where there are fewer than SMs."""
-    blocks, sm_count = blocks_of(facts.case), facts.device.sm_count
-    if blocks is None or blocks >= sm_count:
-        return
-    why = f"{numbers.plural(blocks, 'block')} for {sm_count} SMs"
+    why = f"{numbers.plural(blocks_of(facts.case) or 0, 'block')} for {facts.device.sm_count} SMs"
     how = "smaller tiles, split-K" if facts.work[1] == "FMA" else "smaller tiles, fewer threads"
     do = f"launch more, smaller blocks ({how})"
     if facts.limits is None or facts.now_us is None:
@@ -301,7 +298,8 @@ def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
 
 def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
     """Enough warps, and none of the above: each waits for steps of its own, one after the other."""
-    held, warps = _resident(facts.case, facts.device), _warps(facts.case)
+    held, blocks = _resident(facts.case, facts.device), blocks_of(facts.case) or 0
+    warps = blocks * ceil(prod(facts.case.block) / WARP_LANES)
     loads = facts.count("global_load_requests", "async_copy_requests") / warps if warps else 0.0
     barriers = facts.count("barriers") / warps if warps else 0.0
     if barriers >= _MANY_BARRIERS:
@@ -315,10 +313,6 @@ def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
         return
     what = f"{numbers.plural(loads, 'global load')} and {numbers.plural(barriers, 'barrier')}"
     yield facts.to_the_bound(do, f"{with_warps}each goes through {what} in turn")
-
-
-def _warps(case: Measurement) -> int:
-    return (blocks_of(case) or 0) * ceil(prod(case.block) / WARP_LANES)
 
 
 #: What helps against latency, in the order in which it tells.

@@ -67,7 +67,8 @@ class Repository:
                     f"There is no {path}.", fix="Name a folder with operation.toml, or kernel files."
                 )
             resolved = path.resolve()
-            root = _root_of(resolved if resolved.is_dir() else resolved.parent)
+            folder = resolved if resolved.is_dir() else resolved.parent
+            root = Path(_text(_git(folder, "rev-parse", "--show-toplevel"))).resolve()
             if not resolved.is_relative_to(root):
                 raise InputError(f"{path} is not in the working tree {root} of its repository.")
             roots.add(root)
@@ -153,10 +154,6 @@ def _contents(root: Path, identities: Sequence[str]) -> dict[str, bytes]:
             )
         contents[identity] = answers.read(int(size[0]) + 1)[:-1]
     return contents
-
-
-def _root_of(folder: Path) -> Path:
-    return Path(_text(_git(folder, "rev-parse", "--show-toplevel"))).resolve()
 
 
 def _text(output: bytes) -> str:

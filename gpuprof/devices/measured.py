@@ -17,13 +17,8 @@ _FLOPS = 2 * _LANES
 
 @dataclass(frozen=True, slots=True)
 class RateInfo:
-    """One measured rate.
+    """One measured rate."""
 
-    Args:
-        key: Its name in `Device.measured_rates`, which ends with its unit.
-    """
-
-    key: str
     label: str
     unit: str
     meaning: str
@@ -66,8 +61,8 @@ _ROWS = (
     ("dram_latency_cycles", "DRAM latency", "cycles", "The same where L2 misses."),
     ("launch_floor_us", "Launch overhead", "us", "An empty kernel, as cases are timed."),
 )
-#: By key, in the order shown.
-MEASURED_RATES: Mapping[str, RateInfo] = {row[0]: RateInfo(*row) for row in _ROWS}
+#: By their names in `Device.measured_rates`, which end with the unit, in the order shown.
+MEASURED_RATES: Mapping[str, RateInfo] = {key: RateInfo(*row) for key, *row in _ROWS}
 
 
 #: The rate that says what a part of `gpuprof.devices.rates` reached, and how much of it one unit of work is.

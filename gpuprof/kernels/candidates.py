@@ -23,9 +23,6 @@ class Candidates:
     values: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     blocks: tuple[Extent, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.values or self.blocks)
-
 
 def read_candidates(reader: TableReader, parameters: Mapping[str, int], *, any_block: bool) -> Candidates:
     """The table `[candidates]`; without it there are none.

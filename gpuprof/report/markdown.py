@@ -35,11 +35,8 @@ def markdown_of(document: Document) -> str:
 def _parts(content: Sequence[Content], heading: str) -> Iterator[str]:
     """Paragraphs, lists and tables; what is a point of a list follows the point before it."""
     for is_list, held in groupby(content, _is_point):
-        if is_list:
-            yield "\n".join(map(_point, held))
-            continue
-        for item in held:
-            yield from _part(item, heading)
+        parts = [part for item in held for part in _part(item, heading)]
+        yield from ["\n".join(parts)] if is_list else parts
 
 
 def _part(item: Content, heading: str) -> Iterator[str]:
@@ -53,7 +50,10 @@ def _part(item: Content, heading: str) -> Iterator[str]:
                 yield from [f"{heading} {_text(item.title)}"] if item.title else []
                 yield from inner
         case Sentence():
-            yield _text(item.text)
+            yield f"- {item.mark} {_text(item.text)}" if item.mark else _text(item.text)
+        case AnswerTile():
+            said = f"{item.said}. Next: {item.action}" if item.action else item.said
+            yield f"- **{_text(item.lead)}** {_text(item.size)}: {_code(item.kernel)}, {_text(said)}"
         case Table():
             yield "\n".join(_table(item))
         case CodeBlock():
@@ -62,16 +62,6 @@ def _part(item: Content, heading: str) -> Iterator[str]:
 
 def _is_point(item: Content) -> bool:
     return isinstance(item, AnswerTile) or (isinstance(item, Sentence) and bool(item.mark))
-
-
-def _point(item: Content) -> str:
-    match item:
-        case AnswerTile():
-            said = f"{item.said}. Next: {item.action}" if item.action else item.said
-            return f"- **{_text(item.lead)}** {_text(item.size)}: {_code(item.kernel)}, {_text(said)}"
-        case Sentence():
-            return f"- {item.mark} {_text(item.text)}" if item.mark else f"- {_text(item.text)}"
-    return ""
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -348,13 +348,12 @@ def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sente
 
 
 def _ending(case: Measurement) -> str:
-    if case.outcome == "skipped":
-        if case.is_reference:
-            return "reference not available"
-        return _NOT_RUN.get(case.timing_reason or "", "not applicable")
-    if not case.over_limit:
-        return case.outcome
-    return f"exceeding the {exceeded_limit(case)}"
+    """How a case ended that has no figure and is not wrong."""
+    if case.outcome != "skipped":
+        return f"exceeding the {exceeded_limit(case)}"
+    if case.is_reference:
+        return "reference not available"
+    return _NOT_RUN.get(case.timing_reason or "", "not applicable")
 
 
 #: Said below the tables in any case, with each row's reason.
