@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gpuprof import signals
 from gpuprof.errors import reason
@@ -104,46 +104,34 @@ def run_ncu(
         journal.unlink(missing_ok=True)
     except OSError as error:
         raise NcuError(f"Cannot write {report}: {reason(error)}.", fix="Name another directory.") from error
-    with _scratch() as scratch:
-        job_path = Path(scratch, "job.json")
+    with ExitStack() as opened:
         try:
+            scratch = TemporaryDirectory(prefix="gpuprof-ncu-", ignore_cleanup_errors=True)
+            job_path = Path(opened.enter_context(scratch), "job.json")
             write_job(job(str(journal)), job_path)
+            output = opened.enter_context(open(job_path.with_name("output"), "w+b"))
         except OSError as error:
-            raise _no_scratch(error) from error
-        with open(Path(scratch, "output"), "w+b") as output:
-            try:
-                process = subprocess.Popen(
-                    ncu_command(ncu, options, report, job_path),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    env={**child_environment(), "LC_ALL": "C"},
-                )
-            except OSError as error:
-                raise NcuError(f"{ncu.path} cannot be started: {reason(error)}.") from error
-            try:
-                timed_out = _watch(process, journal, options.timeout_s, on_start)
-            finally:
-                _end_group(process)
-            size = output.seek(0, os.SEEK_END)
-            output.seek(max(0, size - _OUTPUT_BYTES))
-            text = output.read().decode(errors="replace")
-        return Ended(read_journal(journal), text, process.returncode, timed_out)
-
-
-@contextmanager
-def _scratch() -> Iterator[str]:
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="gpuprof-ncu-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise _no_scratch(error) from error
-    with folder as name:
-        yield name
-
-
-def _no_scratch(error: OSError) -> NcuError:
-    return NcuError(f"Cannot write a temporary file: {reason(error)}.", fix="Make room, or set TMPDIR.")
+            what = f"Cannot write a temporary file: {reason(error)}."
+            raise NcuError(what, fix="Make room, or set TMPDIR.") from error
+        try:
+            process = subprocess.Popen(
+                ncu_command(ncu, options, report, job_path),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**child_environment(), "LC_ALL": "C"},
+            )
+        except OSError as error:
+            raise NcuError(f"{ncu.path} cannot be started: {reason(error)}.") from error
+        try:
+            timed_out = _watch(process, journal, options.timeout_s, on_start)
+        finally:
+            _end_group(process)
+        size = output.seek(0, os.SEEK_END)
+        output.seek(max(0, size - _OUTPUT_BYTES))
+        text = output.read().decode(errors="replace")
+    return Ended(read_journal(journal), text, process.returncode, timed_out)
 
 
 def _watch(
