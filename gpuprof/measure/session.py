@@ -64,6 +64,7 @@ def run_cases(
     on_reached: Callable[[Device], None] | None = None,
     cards: int = 1,
     uncounted: Sequence[tuple[int, Case, Measurement]] = (),
+    more: Callable[[], Mapping[int, Case]] = dict,
 ) -> None:
     """Measure every case, each by its index: one after the other, or with several workers the largest first.
 
@@ -79,6 +80,7 @@ def run_cases(
         on_timed: Called when all is measured and some of it is still to be counted.
         on_reached: Called with what a GPU reaches, which is measured behind the cases; None to leave that.
         uncounted: What was measured before and only has to be counted, with the index to give it.
+        more: Asked for further cases, with indices of their own, whenever all are measured; none is the end.
 
     Raises:
         GpuprofError: A worker cannot be replaced.
@@ -97,12 +99,15 @@ def run_cases(
             counting.add(index, case, measurement)
     own, *others = transports[: max(1, len(cases))]
     prepares = len(cases) >= _WORTH_PREPARING * len(transports)
-    session = _Session(cases, request, memory_bytes, on_start, on_done, prepares, counting)
+    session = _Session(dict(cases), request, memory_bytes, on_start, on_done, prepares, counting)
     pool = Pool([_Slot(session, own, first), *(_Slot(session, each) for each in others)], ahead=True)
     try:
-        for code, indices in _in_order(cases, first.opened.device, beside=bool(others)):
-            pool.add(code, partial(_measure_each, indices))
-        pool.settle()
+        while cases:
+            for code, indices in _in_order(cases, first.opened.device, beside=bool(others)):
+                pool.add(code, partial(_measure_each, indices))
+            pool.settle()
+            cases = more()
+            session.cases.update(cases)
         if counting is not None and counting.left:
             on_timed()
         if on_reached is not None and first.opened.backend == "gpu":
@@ -153,7 +158,7 @@ def reopened(transport: Transport, request: Open) -> Worker:
 class _Session:
     """What all slots share."""
 
-    cases: Mapping[int, Case]
+    cases: dict[int, Case]
     request: Open
     memory_bytes: int
     on_start: Callable[[int], None]

@@ -11,7 +11,7 @@ before it runs: its values, its launch, and what the compiler made of it. A. E. 
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -364,22 +364,24 @@ class CardSearch:
         workers = len(self._cards.transports(self.card))
         # As few at a time as can be, where time may end.
         batch = workers if seconds is not None else max(FIRST_BATCH, 0 if self.timed else workers)
-        while self.card.lost is None and (time.monotonic() < until or not self.sizes[-1].measured):
-            cases = [
-                (size, case) for size in self.sizes for case in size.next_cases(self._plan.points, batch)
-            ]
-            if not cases:
-                return
+        begun: list[tuple[SizeSearch, Case]] = []
 
-            def measured(
-                index: int, measurement: Measurement, cases: Sequence[tuple[SizeSearch, Case]] = cases
-            ) -> None:
-                size, case = cases[index]
-                size.tell(point_of_case(case), measurement)
-                self._measured(measurement)
-
-            self._run([case for _, case in cases], measured, self._plan.options.seconds_per_case * _SHORT)
+        def more() -> dict[int, Case]:
+            nonlocal batch
+            first = len(begun)
+            if time.monotonic() < until or not self.sizes[-1].measured:
+                begun.extend(
+                    (size, case) for size in self.sizes for case in size.next_cases(self._plan.points, batch)
+                )
             batch = BATCH if self.timed else workers
+            return {index: begun[index][1] for index in range(first, len(begun))}
+
+        def measured(index: int, measurement: Measurement) -> None:
+            size, case = begun[index]
+            size.tell(point_of_case(case), measurement)
+            self._measured(measurement)
+
+        self._run(more(), measured, self._plan.options.seconds_per_case * _SHORT, more=more)
 
     def survivors(self) -> list[_Place]:
         """Points near the best, at all sizes."""
@@ -405,7 +407,7 @@ class CardSearch:
                 places[index][0].tell(places[index][1], measurement)
 
         cases = [size.case_of(point) for size, point in places] + self.reference_cases
-        self._run(cases, measured, self._plan.options.seconds_per_case, counted)
+        self._run(dict(enumerate(cases)), measured, self._plan.options.seconds_per_case, counted)
 
     def measure_in_rounds(self) -> None:
         rounds = self._plan.options.rounds
@@ -420,16 +422,21 @@ class CardSearch:
                 size.tell(point, known)
                 self._step()
 
-            self._run([size.case_of(point) for size, point in order], measured, seconds)
+            cases = [size.case_of(point) for size, point in order]
+            self._run(dict(enumerate(cases)), measured, seconds)
 
     def _run(
-        self, cases: list[Case], on_done: OnCase, seconds: float, on_counted: OnCase | None = None
+        self,
+        cases: Mapping[int, Case],
+        on_done: OnCase,
+        seconds: float,
+        on_counted: OnCase | None = None,
+        more: Callable[[], Mapping[int, Case]] = dict,
     ) -> None:
-        """Measure cases; a device that is lost costs only its own."""
+        """Measure cases in processes that no other stage uses; a device that is lost costs only its own."""
         if not cases or self.card.lost is not None:
             return
         request = replace(self.card.request, seconds_per_case=seconds)
         transports = self._cards.transports(self.card)
         with self._cards.losing(self.card):
-            numbered = dict(enumerate(cases))
-            run_cases(numbered, None, request, on_done, transports=transports, on_counted=on_counted)
+            run_cases(cases, None, request, on_done, transports=transports, on_counted=on_counted, more=more)

@@ -56,6 +56,7 @@ class MadeUpGpu:
         self.wrong = set(order[:wrong])
         self.best_us = self.times[order[wrong]]
         self.batches: list[list] = []
+        self.processes = 0
         self.random = np.random.default_rng(0)
         self.stop_after = stop_after
         #: The device that is lost at its second batch, as `--device` calls it.
@@ -77,17 +78,20 @@ class MadeUpGpu:
     def close(self) -> None:
         """Nothing is open."""
 
-    def run_cases(self, cases, worker, request, on_done, **_) -> None:
-        with self._lock:
-            self._run_cases([*cases.values()], request.device, on_done)
+    def run_cases(self, cases, worker, request, on_done, more, **_) -> None:
+        self.processes += 1
+        while cases:
+            with self._lock:
+                self._run_cases(cases, request.device, on_done)
+            cases = more()
 
     def _run_cases(self, cases, device: str, on_done) -> None:
         if device == self.lost and device in self.asked:
             raise self.how("It fell off the bus.")
         self.asked.append(device)
-        self.batches.append([point_of_case(case) for case in cases if not case.is_reference])
-        for index, case in enumerate(cases):
-            if self.stop_after is not None and sum(map(len, self.batches[:-1])) + index >= self.stop_after:
+        self.batches.append([point_of_case(case) for case in cases.values() if not case.is_reference])
+        for number, (index, case) in enumerate(cases.items()):
+            if self.stop_after is not None and sum(map(len, self.batches[:-1])) + number >= self.stop_after:
                 raise KeyboardInterrupt
             on_done(index, replace(self.measured(point_of_case(case)), device=case.device))
 
@@ -210,6 +214,8 @@ def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
     # The closest met in rounds, forwards and backwards; the others were timed once or twice.
     rounds = [len(case.timing.cold.rounds_us) for case in run.cases]
     assert max(rounds) in (1, ROUNDS)
+    # One process explores, one measures the best, and each round has its own.
+    assert gpu.processes == 1 + max(rounds)
     assert gpu.batches[0][0] == next(iter(gpu.times))
     finals = gpu.batches[-(ROUNDS - 1) :]
     assert finals[0] == finals[1][::-1] or max(rounds) == 1

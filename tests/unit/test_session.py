@@ -243,6 +243,29 @@ def test_lost_context_gets_a_new_worker(run_kernels):
     assert watcher.workers == 2
 
 
+def test_cases_that_come_later_find_the_worker_there(tmp_path, monkeypatch):
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
+    log = tmp_path / "workers.log"
+    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+    first, wrong, lost, last = plan_cases(
+        request_of(tmp_path, ["k0_good", "k1_wrong", "k2_loses_context", "k3_good"]), references=False
+    )
+    later, done = [{7: last}, {5: wrong, 6: lost}], {}
+
+    def more():
+        assert len(done) == (1, 3, 4)[2 - len(later)]
+        return later.pop() if later else {}
+
+    session.run_cases({0: first}, None, Open.of(options(), ()), done.__setitem__, more=more)
+    assert {index: case.outcome for index, case in done.items()} == {
+        0: "ok",
+        5: "incorrect",
+        6: "failed",
+        7: "ok",
+    }
+    assert len(log.read_text().splitlines()) == 2
+
+
 def test_failures_that_leave_the_context_alone_keep_the_worker(run_kernels):
     run, watcher = run_kernels("too_big", "unfit", "wrong", "good")
     assert outcomes(run) == ["failed", "skipped", "incorrect", "ok"]
