@@ -69,7 +69,7 @@ class _Published:
     """What a warp's strong write published, to everybody and to its own block."""
 
     threads: bytes
-    known: Times
+    times: Times
     lanes: Times | None
     fences: int
     content: tuple[int, int]
@@ -144,7 +144,7 @@ class Knowledge:
     """
 
     def __init__(self, releases: Releases, clocks: WarpClocks, first: int, blocks: int) -> None:
-        warps = int(clocks.known.shape[1])
+        warps = int(clocks.times.shape[1])
         self.releases = releases
         self.first = first // clocks.blocks
         self.shape = (blocks, warps, WARP)
@@ -277,7 +277,7 @@ class Knowledge:
         members = threads - block * self.shape[1] * WARP
         latest, clocks = self._latest.get(warp), self._clocks
         # While these are the same objects, limits change only by what the threads themselves do.
-        same = latest is not None and latest.known is clocks.known and latest.lanes is clocks.lanes
+        same = latest is not None and latest.times is clocks.times and latest.lanes is clocks.lanes
         if latest and same and latest.fences == self._fences and latest.threads == threads.tobytes():
             # What the threads did since then is not fenced yet.
             for level, content in enumerate(latest.content[: 1 + self._apart]):
@@ -290,7 +290,7 @@ class Knowledge:
         far = near = self._new(0, warp, np.minimum(self._fenced[0][block], ordered), moment, members)
         if self._apart:
             near = self._new(1, warp, np.minimum(self._fenced[1][block], ordered), moment, members)
-        state = threads.tobytes(), clocks.known, clocks.lanes, self._fences
+        state = threads.tobytes(), clocks.times, clocks.lanes, self._fences
         self._latest[warp] = _Published(*state, (far, near))
         return far, near
 

@@ -89,7 +89,7 @@ class ThreadOrder(Listener):
 
         Of stamps of a warp, which `lanes` they stand for may be given, as bits.
         """
-        known, count = self.clocks.known, self.layout.blocks
+        known, whole, count = self.clocks.known, self.clocks.whole, self.layout.blocks
         kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)
         # Warps, and threads, count through the cluster.
         cluster, thread = np.divmod(who - self.first * self.block_threads, self.warps * WARP)
@@ -98,7 +98,10 @@ class ThreadOrder(Listener):
         row, warp = cluster if len(known) > 1 else 0, thread // WARP
         earlier_warp = np.where(together, earlier_thread // WARP, 0)
         settled = (earlier == who) & (kind == ONE)
-        settled |= together & (kind <= OF_WARP) & (moment < known[row, warp, earlier_warp])
+        # What a lane did by itself may be settled alone; of several of a warp it is not kept which.
+        heard = (kind != ONE) | self.clocks.alone[0, earlier_warp, earlier_thread % WARP]
+        upto = np.where(heard, *(part[row, warp, earlier_warp] for part in (known, whole)))
+        settled |= together & (kind <= OF_WARP) & (moment < upto)
         if self.clocks.lanes is not None:
             # Of a stamp of several lanes, all others must have met this one since.
             named, inside = kind == ONE, thread % WARP

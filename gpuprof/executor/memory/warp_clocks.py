@@ -32,9 +32,11 @@ Change = Callable[[str, NDArray[Any]], NDArray[Any]]
 class WarpClocks:
     """The clocks of the warps of each block, or cluster of so many `blocks`.
 
-    `known` has shape (blocks or 1, warps, warps): what the second warp did before this moment is settled for
-    the first. `released` is what arrivals at each phase handed on, of shape (blocks or 1, warps); `fences` is
-    what each warp could rely on at its last fence, of either reach. Arrays are replaced and never changed.
+    `times` has shape (blocks or 1, warps, 2 * warps): what the second warp did before this moment is settled
+    for the first. Two halves: in `known` that holds for lanes in `alone`, of shape (1, warps, 32), which have
+    arrived at an mbarrier without all of their warp, in `whole` for all lanes. `released` is what arrivals at
+    each phase handed on, of shape (blocks or 1, 2 * warps); `fences` is what each warp could rely on at its
+    last fence, of either reach. Arrays are replaced and never changed.
 
     Where lanes met without the rest of a warp, `lanes` is what lane j did, for lane i: shape (blocks or 1,
     warps, i, j).
@@ -44,7 +46,8 @@ class WarpClocks:
 
     def __init__(self, warps: int, blocks: int = 1) -> None:
         self.blocks = blocks
-        self.known: Times = np.zeros((1, warps, warps), dtype=np.int64)
+        self.times: Times = np.zeros((1, warps, 2 * warps), dtype=np.int64)
+        self.alone: Bools = np.zeros((1, warps, WARP), dtype=np.bool_)
         self.released: dict[Phase, Times] = {}
         self.fences: dict[Phase, Times] = {}
         self.lanes: Times | None = None
@@ -53,16 +56,26 @@ class WarpClocks:
         self.uneven = False
         self.handed: dict[Phase, NDArray[Any]] = {}
 
+    @property
+    def known(self) -> Times:
+        """Until when what lanes in `alone` did is settled: shape (blocks or 1, warps, warps)."""
+        return self.times[..., : self.times.shape[1]]
+
+    @property
+    def whole(self) -> Times:
+        """The same for all lanes."""
+        return self.times[..., self.times.shape[1] :]
+
     def copy(self) -> "WarpClocks":
         """Return clocks of their own in the same state."""
         result = WarpClocks(0, self.blocks)
-        result.known, result.released, result.fences = self.known, self.released.copy(), self.fences.copy()
-        result.lanes = self.lanes
+        result.times, result.released, result.fences = self.times, self.released.copy(), self.fences.copy()
+        result.alone, result.lanes = self.alone, self.lanes
         return result
 
     def change(self, change: Change) -> None:
         """Replace all arrays, of which each has a row for each block, or one for all."""
-        self.known = change("clock", self.known)
+        self.times, self.alone = change("clock", self.times), change("alone", self.alone)
         self.lanes = None if self.lanes is None else change("lanes", self.lanes)
         for title, table in (("released", self.released), ("fences", self.fences)):
             table.update({phase: change(f"{title} {phase}", times) for phase, times in table.items()})
@@ -78,7 +91,7 @@ class WarpClocks:
             case Access.MEET:
                 self._meet(warps, now)
             case Access.RELEASE:
-                self._release(phase, warps, self._view(now))
+                self._release(phase, warps, self._view(now, self._arriving(signal)))
             case Access.RELAXED:
                 # What its warp did before its last fence.
                 near = () if phase in CLUSTER_PHASES else (NEAR_FENCE_PHASE,)
@@ -93,13 +106,12 @@ class WarpClocks:
 
     def _sync(self, warps: Bools, now: int) -> None:
         """The threads of each of some warps, which are true in shape (blocks or 1, warps), meet."""
-        own = np.eye(self.known.shape[1], dtype=np.bool_)
-        self.known = np.where(warps[:, :, None] & own, now, self.known)
+        self.times = np.where(warps[:, :, None] & self._own(), now, self.times)
 
     def _sync_lanes(self, lanes: Bools, now: int) -> None:
         """Some lanes of each of some warps meet."""
         before = np.zeros((1, 1, WARP, WARP), dtype=np.int64) if self.lanes is None else self.lanes
-        shape = max(len(before), len(lanes)), self.known.shape[1], WARP
+        shape = max(len(before), len(lanes)), self.times.shape[1], WARP
         lanes, before = np.broadcast_to(lanes, shape), np.broadcast_to(before, (*shape, WARP))
         chosen = lanes.any(axis=2)
         view, here = before[chosen], lanes[chosen][..., None]
@@ -112,7 +124,8 @@ class WarpClocks:
     def limits(self, block: int, lanes: Bools, now: int) -> Times:
         """Return until when all threads of a block are ordered before what `lanes` do now: (warps, 32)."""
         warps = np.flatnonzero(lanes.any(axis=1))
-        limits = np.repeat(self.known[block % len(self.known), warps].max(axis=0)[:, None], WARP, axis=1)
+        known, whole = np.split(self.times[block % len(self.times), warps].max(axis=0)[:, None], 2)
+        limits = np.where(self.alone[0], known, whole)
         if self.lanes is not None:
             for warp in warps.tolist():
                 told = self.lanes[block % len(self.lanes), warp, lanes[warp]].max(axis=0)
@@ -124,10 +137,10 @@ class WarpClocks:
         """Whole blocks meet: each of their warps, which are true in `warps`, knows what any of them knows."""
         everybody = bool(warps.all())
         if everybody and self.blocks == 1:
-            self.known = np.full((1, *self.known.shape[1:]), now)
+            self.times = np.full((1, *self.times.shape[1:]), now)
         else:
             together = self._of_blocks(np.maximum, self._view(now))
-            self.known = np.where(warps[:, :, None], np.maximum(self.known, together), self.known)
+            self.times = np.where(warps[:, :, None], np.maximum(self.times, together), self.times)
         if self.held is not None and self.uneven:
             together = self._of_blocks(np.bitwise_or, self.held)
             self.held = together if everybody else np.where(warps, together, self.held)
@@ -139,12 +152,29 @@ class WarpClocks:
         together = join.reduce(values.reshape(len(values), self.blocks, warps, *values.shape[2:]), axis=2)
         return np.repeat(together, warps, axis=1)
 
-    def _view(self, now: int) -> Times:
-        """Return what each warp may rely on, all that it did itself so far included."""
-        view = self.known.copy()
-        own = np.arange(view.shape[1])
-        view[:, own, own] = now
-        return view
+    def _own(self, whole: Bools | bool = True) -> Bools:
+        """Return which of `times` are a warp's about itself; of those for all lanes that of `whole` warps."""
+        own = np.eye(self.times.shape[1], dtype=np.bool_)
+        all_lanes = own & np.asarray(whole)[..., None]
+        return np.concatenate([np.broadcast_to(own, all_lanes.shape), all_lanes], axis=-1)
+
+    def _view(self, now: int, whole: Bools | bool = True) -> Times:
+        """Return what each warp may rely on, with all that it did so far, or its lanes in `alone`."""
+        return np.where(self._own(whole), now, self.times)
+
+    def _arriving(self, signal: Signal) -> Bools | bool:
+        """Return which warps arrive whole, as all do but at mbarriers; else lanes do, for those they met."""
+        if signal.phase[0] <= 0:
+            return True
+        whole = np.asarray(signal.lanes.all(axis=2))
+        if (lanes := signal.lanes & ~whole[..., None]).any():
+            if self.lanes is not None:
+                since = np.diagonal(self.whole, axis1=1, axis2=2)[..., None, None]
+                lanes = lanes | ((self.lanes > since) & lanes[..., None]).any(axis=2)
+            if (lanes & ~self.alone).any():
+                # Other `times`, too, as `limits` differ.
+                self.alone, self.times = self.alone | lanes.any(axis=0), self.times.copy()
+        return whole
 
     def _release(self, phase: Phase, warps: Bools, view: Times) -> None:
         told = np.where(warps[:, :, None], view, 0).max(axis=1)
@@ -158,7 +188,7 @@ class WarpClocks:
         told = self.released.get(phase)
         if told is None:
             return
-        self.known = np.where(warps[:, :, None], np.maximum(self.known, told[:, None]), self.known)
+        self.times = np.where(warps[:, :, None], np.maximum(self.times, told[:, None]), self.times)
         waiting, over = np.asarray(warps.any(axis=1)), phase[0] < 0  # the next round of the barrier begins
         if over:
             self.released[phase] = np.where(waiting[:, None], 0, told)
@@ -170,7 +200,7 @@ class WarpClocks:
 
     def forget(self) -> None:
         """Forget of what was told at each phase that which everybody knows."""
-        known = self.known.min(axis=1)
+        known = self.times.min(axis=1)
         for table, limit in ((self.released, known), (self.fences, known[:, None])):
             news = {phase: np.where(times <= limit, np.int64(0), times) for phase, times in table.items()}
             table.clear()

@@ -119,7 +119,7 @@ class Interval:
         if not any(getattr(self, name).any() for name in self.SETS) and not self._seen():
             self._begin()  # as behind a barrier
             return
-        limit = self._clocks.known.min(axis=1)
+        limit = self._clocks.times.min(axis=1)
         rows = np.arange(len(self.written))[:, None] if len(limit) > 1 else 0
         found = []
         for name in self.SETS:
@@ -128,7 +128,7 @@ class Interval:
             number, row = np.divmod(different, len(limit))
             stamps = self._sets[number]
             if name in _DID:
-                stamps = np.where(stamps >> MOMENT_SHIFT > limit[row], stamps, 0)
+                stamps = np.where(self._settled(stamps, limit[row]), 0, stamps)
             found.append((table, stamps, which.reshape(table.shape)))
         every = np.concatenate([stamps for _, stamps, _ in found])
         moments = every >> MOMENT_SHIFT
@@ -211,7 +211,7 @@ class Interval:
         Returns the different ones, which of their stamps are settled, what the asking warp of each one did
         itself, and which of them each granule has.
         """
-        clock = self._clocks.known
+        clock = self._clocks.times
         rows, warps = clock.shape[:2]
         keys = (numbers.astype(np.int64) * rows + (touch.rows if rows > 1 else 0)) * warps + touch.warp[
             :, None
@@ -219,8 +219,20 @@ class Interval:
         different, which = np.unique(keys, return_inverse=True)
         rest, warp = np.divmod(different, warps)
         stamps = self._sets[rest // rows]
-        settled = stamps >> MOMENT_SHIFT <= clock[rest % rows, warp]
+        settled = self._settled(stamps, clock[rest % rows, warp])
         return stamps, settled, (np.arange(len(warp)), warp), which.reshape(keys.shape)
+
+    def _settled(self, stamps: Stamps, times: Times) -> Bools:
+        """Return which stamps, of shape (…, warps), are settled for a warp that has these `times`."""
+        moments, (known, whole) = stamps >> MOMENT_SHIFT, np.split(times, 2, axis=-1)
+        alone = self._clocks.alone[0]
+        if not alone.any():
+            return np.asarray(moments <= whole)
+        # Of several lanes it is not kept which; what a shuffle took has been read when any lane goes on.
+        lanes = alone.sum(axis=1, keepdims=True)
+        heard = np.concatenate([lanes < 0, alone, lanes > 1, lanes > 0], axis=1)
+        heard = heard[np.arange(len(alone)), lane_of(stamps)]
+        return np.asarray(moments <= np.where(heard, known, whole))
 
     def conflict(self, touch: Touch, name: str, only: Bools | None = None) -> tuple[Hit, Stamps] | None:
         """Return the first granule that another thread touched without order, by the table of that name.

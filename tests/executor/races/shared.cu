@@ -27,6 +27,16 @@ static __device__ void sync(int number, int threads) {
 static __device__ void arrive(int number, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
+static __device__ void init(unsigned long long *barrier, int count) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(barrier)), "r"(count) : "memory");
+}
+static __device__ void arrive(unsigned long long *barrier) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(barrier)) : "memory");
+}
+static __device__ void wait(unsigned long long *barrier) {
+    asm volatile("{\n.reg .pred over;\nagain: mbarrier.try_wait.parity.shared.b64 over, [%0], 0;\n"
+                 "@!over bra again;\n}" ::"r"(at(barrier)) : "memory");
+}
 
 //:: FRAME
 //: grid = 2
@@ -41,6 +51,19 @@ static __device__ void arrive(int number, int threads) {
     tile[t] = -1;
     __syncthreads();
 BODY
+
+//:: READ
+    __shared__ unsigned long long read;
+    if (t == 0)
+        init(&read, COUNT);
+    __syncthreads();
+    if (warp == 1) {
+        out[t] = tile[t]; // meets
+        WHO arrive(&read);
+    } else if (warp == 0) {
+        wait(&read);
+        tile[t + 32] = t; // meets
+    }
 
 //:: flag without a fence
     if (t == 32) {
@@ -132,7 +155,7 @@ BODY
 //:: half of a warp, beside an mbarrier
     __shared__ unsigned long long arrived;
     if (t == 0)
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at(&arrived)) : "memory");
+        init(&arrived, 1);
     tile[t] = t; // meets
     __syncwarp(lane < 16 ? 0xffff : 0xffff0000);
     out[t] = tile[t ^ «16¦15»]; // meets
@@ -140,11 +163,26 @@ BODY
 //:: what half of a warp has read, beside an mbarrier
     __shared__ unsigned long long arrived;
     if (t == 0)
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at(&arrived)) : "memory");
+        init(&arrived, 1);
     out[t] = tile[t & 112]; // meets
     «¦__syncwarp(lane < 16 ? 0xffff : 0xffff0000);»
     if (t % 16 == 1)
         tile[t & 112] = t; // meets
+
+//:: a lane arrives for its warp
+//: BODY = "READ"
+//: COUNT = "1"
+//: WHO = '«asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");¦__syncwarp();» if (lane == 0)'
+
+//:: half of a warp arrives for all
+//: BODY = "READ"
+//: COUNT = "«16¦32»"
+//: WHO = "«if (lane % 2)¦»"
+
+//:: lanes arrive for those that they met
+//: BODY = "READ"
+//: COUNT = "2"
+//: WHO = "«¦__syncwarp(lane < 16 ? 0xffff : 0xffff0000);» if (lane % 16 == 0)"
 
 //:: two branches that meet
     if (lane % 2) {

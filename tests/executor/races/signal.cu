@@ -266,6 +266,45 @@ __device__ void meet()
         c[t] = b[63 - t]; // meets
     }
 
+//:: written to global memory by a lane that does not arrive
+//: grid = 2
+//: before = "MBARRIERS"
+    __shared__ u64 full;
+    if (t == 0)
+        set_up(&full, 1);
+    __syncthreads();
+    if (t == «1¦0»)
+        b[w] = a[w]; // meets
+    if (t == 0)
+        arrive(&full);
+    if (t == 32) {
+        wait(&full, 0);
+        c[w] = b[w]; // meets
+    }
+
+//:: passed on by a warp that waited for one lane
+//: grid = 2
+//: before = "MBARRIERS"
+    __shared__ u64 full;
+    if (t == 0)
+        set_up(&full, 1);
+    __syncthreads();
+    if (w == 0 && t == «1¦0»)
+        b[0] = a[0]; // meets
+    if (w == 0 && t == 0)
+        arrive(&full);
+    if (w == 0 && t == 32) {
+        wait(&full, 0);
+        __threadfence();
+        *(volatile int *)(c + 1) = 1;
+    }
+    if (w == 1 && t == 0) {
+        while (*(volatile int *)(c + 1) == 0)
+            ;
+        __threadfence();
+        c[0] = b[0]; // meets
+    }
+
 //:: overwritten by one warp before the others have read
 //: grid = 1
 //: before = "MBARRIERS"
