@@ -349,6 +349,8 @@ def _usage_error(error: Any) -> ExitCode:
         console.tell_lines(what)
         return ExitCode.BAD_INPUT
     fix = f"`{context.command_path} --help` shows what there is." if context is not None else ""
+    if what.startswith("Missing argument") and (told := getattr(error.param, "help", "")):
+        what = f"{what.removesuffix('.')}: {told[0].lower()}{told[1:]}"
     if getattr(error, "possibilities", None):
         options = (name for one in context.command.get_params(context) for name in one.opts)
         what, fix = error.message, did_you_mean(error.option_name, options, fix)

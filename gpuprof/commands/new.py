@@ -4,14 +4,14 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import repeat
 from keyword import iskeyword
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any, TypeVar
 
 from gpuprof.backends.arguments import points_to
 from gpuprof.commands.output import print_written, write_file
@@ -20,6 +20,7 @@ from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
+from gpuprof.cuda_source.host_launch import HostLaunch, UnreadableError
 from gpuprof.cuda_source.masking import blank, masked
 from gpuprof.errors import GpuprofError, HeaderError, InputError
 from gpuprof.executor import UnsupportedInstruction, Use, array_uses
@@ -33,6 +34,8 @@ from gpuprof.kernels.starting_point import listed_texts, starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
+from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.text import listed
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
 from gpuprof.toolchain.signature import BlockLimits, Declared, declared_parameters
@@ -127,23 +130,26 @@ def with_own_header(path: Path, source: str) -> str:
     named = [one for one in functions if one.name == path.stem]
     function = next(iter(named or [one for one in functions if one.parameters] or functions))
     others = [one.entry for one in functions if one is not function]
-    values, own, code = [], {}, _without_other_kernels(source, function.name.rpartition("::")[2])
+    name = function.name.rpartition("::")[2]
+    values, own, code = [], {}, _without_other_kernels(source, name)
+    host = HostLaunch(source, name, {}, (), _bytes_of)
     template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
-    for declared, name, given in template:
+    for declared, word, given in template:
         if _TYPE.match(declared):
             defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
             values.append(given if defined or _element(f"{given} *") else "float")
-        elif declared == name:  # it has no name
-            values.append(given if given.isdecimal() else str(_OWN))
-        else:
-            values.append(name)
-            own[name] = int(given) if given.isdecimal() else 1 if "bool" in declared.split() else _OWN
+            continue
+        number = _read(host.formula, given) or ""
+        number = number if number.isdecimal() else str(1 if "bool" in declared.split() else _OWN)
+        values.append(number if declared == word else word)  # or it has no name
+        if declared != word:
+            own[word] = int(number)
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
     taken = [
         replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
         for one in declared_parameters([source], entry, {}) or ()
     ]
-    if is_one_of_several(source, function.name.rpartition("::")[2]):
+    if is_one_of_several(source, name):
         instance = dict(zip(function.template_names, values, strict=True))
         told = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
         entry += f"({told})"
@@ -160,7 +166,7 @@ def with_own_header(path: Path, source: str) -> str:
         (made,) = compile_entries_cached(source, path.name, [instance_of_own], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
     begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
-    lines = [*_header(entry, own, taken, uses, block, _guards(code[begin:]))]
+    lines = [*_header(entry, own, taken, uses, block, source, code[begin:])]
     return "\n".join(("/*gpuprof", *_named(others), *lines, "*/", source))
 
 
@@ -178,14 +184,34 @@ def _without_other_kernels(source: str, name: str) -> str:
     return code
 
 
-def _guards(code: str) -> dict[str, str]:
-    """What the place of a thread in the grid is held against, by axis: `x < nx`, `if (y >= ny) return`."""
+def _guards(code: str) -> dict[str, tuple[str, bool]]:
+    """What the place of a thread in the grid is held against, by axis: `x < nx`, `if (y >= ny) return`.
+
+    And whether it is the place of its block alone.
+    """
     found = {}
     for axis in "xyz":
-        place = re.search(rf"\b(\w+)\s*=[^=;,]*\bblockIdx\s*\.\s*{axis}\b", code)
+        place = re.search(rf"\b(\w+)\s*=([^=;,]*)\bblockIdx\s*\.\s*{axis}\b(\s*[;,])?", code)
         if place and (bound := re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(\w+)").search(code, place.end())):
-            found[axis] = bound[1]
+            found[axis] = (bound[1], bool(place[3]) and not place[2].strip())
     return found
+
+
+T = TypeVar("T")
+
+
+def _read(question: Callable[..., T], *given: object) -> T | None:
+    """What host code says; None where it is not plain to read."""
+    try:
+        return question(*given)
+    except UnreadableError:
+        return None
+
+
+def _bytes_of(written: str) -> int | None:
+    """Bytes of a type of C; None where it is not known here."""
+    kind, lanes = _element(f"{written} *"), _VECTOR.search(written)
+    return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1) if kind else None
 
 
 def _instance(source: str, function: KernelFunction) -> list[str]:
@@ -254,10 +280,13 @@ def _header(
     taken: Sequence[Declared],
     uses: Sequence[Use | None] | None,
     block: Sequence[int],
-    guards: Mapping[str, str] = MappingProxyType({}),
+    source: str = "",
+    code: str = "",
 ) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
-    kinds = {one.name: _element(one.type) for one in taken}
+    operation = function_of(re.split("[<(]", entry)[0].rpartition("::")[2])
+    lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
+    kinds = {one.name: _element(one.type.replace("**", "*")) for one in taken}
     told = [*zip(taken, uses or repeat(None), strict=False)]
     arrays = {one.name: kinds[one.name] or _accessed(use) for one, use in told if one.type.endswith("*")}
     vectors = {one.name: kinds[one.name] and _VECTOR.search(one.type.rstrip("* ")) for one in taken}
@@ -265,41 +294,103 @@ def _header(
     values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
     sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
-    sizes = sizes or ["n"]
-    roles = {one.name: _role(one, use, bool(uses)) for one, use in told if one.name in arrays}
+    places = {one.name: place for place, one in enumerate(taken)}
+    host = HostLaunch(
+        source, operation, {places[name]: name for name in sizes}, {*kinds, *own, *RESERVED}, _bytes_of
+    )
+    allocated = {
+        name: _read(host.shape, places[name], ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)))
+        for name, kind in arrays.items()
+        if name not in lists
+    }
+    launch = [_read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)]
+    alone = HostLaunch(source, operation, {}, (), _bytes_of)
+    defaults = [_read(alone.argument, places[name]) or "" for name in sizes] + ["" for _ in host.free]
+    sizes = [*sizes, *host.free] or ["n"]
+    roles = {
+        one.name: _role(one, use, bool(uses) and one.name not in lists)
+        for one, use in told
+        if one.name in arrays
+    }
     if not {"out", "inout"} & {*roles.values()}:
         roles |= dict.fromkeys([*arrays][-1:], "out")
-    written = [name for name, role in roles.items() if role != "in"]
-    known = {*arrays, *scalars, *sizes}
+    written = [lists.get(name, name) for name, role in roles.items() if role != "in"]
+    names = {*arrays, *scalars, *sizes}
     # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
-    arguments = [one.name if one.name in known else "1" if kinds[one.name] else "0" for one in taken]
-    bounds = [guards[axis] for axis in "xyz" if guards.get(axis) in sizes]
+    arguments = [one.name if one.name in names else "1" if kinds[one.name] else "0" for one in taken]
+    guards = _guards(code)
+    bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
     if len(bounds) != len(block):
-        bounds = sizes[: len(block)][::-1]
-    extents = bounds[::-1] if len(bounds) > 1 else sizes[:2]
-    yield f'operation = "{function_of(re.split("[<(]", entry)[0].rpartition("::")[2])}"'
+        bounds = [(name, False) for name in sizes[: len(block)][::-1]]
+    extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else sizes[:2]
+    yield f'operation = "{operation}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
+    if defaults and all(one.isdecimal() and int(one) for one in defaults):
+        yield f'default_sizes = "{"x".join(defaults)}" # as the file launches it'
     yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
     if own:
         yield from ("[parameters] # of the template", *(f"{name} = {value}" for name, value in own.items()))
-    yield "[arrays] # their extents, the last one fastest"
+    guess = "TODO: " * (not all(map(allocated.get, arrays)))
+    yield f"[arrays] # {guess}their extents, the last one fastest"
+    moved: dict[str, int] = {}
     for name, kind in arrays.items():
-        role = f', role = "{roles[name]}"' if name in written else ""
-        guess = " # or inout, where it reads what it held" if uses is None else ""
+        called = lists.get(name, name)
+        role = f', role = "{roles[name]}"' if called in written else ""
+        guess = " # or inout, where it reads what it held" if uses is None or name in lists else ""
         note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
-        shape = [*extents, *filter(None, [lanes.get(name)])]
-        yield f'{name} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
+        shape = [*(allocated.get(name) or extents), *filter(None, [lanes.get(name)])]
+        yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
+        elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
+        moved[elements] = moved.get(elements, 0) + ELEMENT_TYPES[kind].nbytes
+    if lists:
+        yield "[workspace] # addresses of equal parts"
+        for name, called in lists.items():
+            yield f'{name} = {{ addresses = ["{called}"], shape = {listed_texts(extents[:1])} }}'
     if scalars:
         yield "[scalars]"
         yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
-    each = sum(ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)) for name, kind in arrays.items())
-    yield f'[work]\nbytes = "{each} * {" * ".join(extents)}" # that must move at least'
+    each = " + ".join(f"{nbytes} * {elements}" for elements, nbytes in moved.items())
+    yield f'[work]\nbytes = "{each}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
     yield from (f'{name} = {{ value = "", relative = "4 * u" }}' for name in written)
-    yield f"[launch]\nblock = {[*block] if len(bounds) == len(block) else [_THREADS]}"
-    grid = [f"cdiv({bound}, block_{axis})" for bound, axis in zip(bounds, "xyz", strict=False)]
+    yield from _launch(launch, own, block, bounds, code)
+
+
+def _launch(
+    told: Sequence[Any],
+    own: Mapping[str, int],
+    block: Sequence[int],
+    bounds: Sequence[tuple[str, bool]],
+    code: str,
+) -> Iterator[str]:
+    """The table of the launch: as host code tells it, the rest as the kernel lets one guess."""
+    grid, threads, shared = told
+    block = [*block] if len(bounds) == len(block) else [_THREADS]
+    try:
+        block = [evaluate(extent, own) for extent in threads or ()] or block
+    except ExpressionError:
+        threads = None
+    if grid is None:
+        cut = zip(bounds, "xyz", strict=False)
+        grid = [name if alone else f"cdiv({name}, block_{axis})" for (name, alone), axis in cut]
+    else:
+        cuts = zip(grid, [*block, 0, 0], "xyz", strict=False)
+        grid = [re.sub(rf", {extent}\)\Z", f", block_{axis})", text) for text, extent, axis in cuts]
+    for extents in (block, grid):
+        while len(extents) > 1 and str(extents[-1]) == "1":
+            extents.pop()
+    words = {"block": threads, "grid": told[0]}
+    if re.search(r"\bextern\b[^;{}()]*\b__shared__\b", code):
+        words["dynamic_shared_bytes"] = shared
+    guessed = listed([word for word, text in words.items() if text is None])
+    yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
+    yield f"block = {block}"
     yield f"grid = {listed_texts(grid)}"
+    if len(words) > 2 or shared not in (None, "0"):
+        yield f'dynamic_shared_bytes = "{shared or "4 * threads"}"'
+    if re.search(r"\bthis_grid\b", code):
+        yield "cooperative = true"
 
 
 def _element(written: str) -> str | None:

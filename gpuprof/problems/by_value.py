@@ -223,7 +223,11 @@ def _result(name: str, expectation: Expectation, values: Mapping[str, Any], give
     if not result.size or not result.ndim:
         raise InputError(f"What is expected of {name} is not an array.", fix="Give it at least one element.")
     if np.isnan(result).any():
-        raise InputError(f"What is expected of {name} holds NaN, which no result of a kernel equals.")
+        first = ", ".join(map(str, np.argwhere(np.isnan(result))[0]))
+        raise InputError(
+            f"What is expected of {name} holds NaN, which no result of a kernel equals.",
+            fix=f"Choose inputs that have a result there: {name}[{first}] is the first.",
+        )
     if given is not None and given.dtype.kind in "iu":
         result = result.astype(given.dtype)
     return np.ascontiguousarray(result, result.dtype.newbyteorder("="))

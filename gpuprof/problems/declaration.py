@@ -372,7 +372,7 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
     known = (*_known_to_checks(operation), *operation.parts)
     for key, text in (("value", check.value), ("magnitude", check.magnitude)):
         if text or (key == "value" and not operation.coded):
-            _check_formula(reader, key, text, known, "arrays")
+            _check_formula(reader, key, text, known, "arrays", outputs=operation.arrays)
     for key, text in (("relative", check.relative), ("absolute", check.absolute)):
         names = (*operation.dimensions, *operation.scalars, "u", "tiny", "truncation")
         _check_formula(reader, key, text, names, "reals")
@@ -414,12 +414,20 @@ def _read_reference(
 
 
 def _check_formula(
-    reader: TableReader, key: str, text: str, known: Iterable[str], language: Language = "integers"
+    reader: TableReader,
+    key: str,
+    text: str,
+    known: Iterable[str],
+    language: Language = "integers",
+    outputs: Iterable[str] = (),
 ) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first evaluated."""
+    names = ", ".join(sorted(known))
     try:
         used = variables(text, language)
     except ExpressionError as error:
-        raise reader.error(key, f"is not a formula: {error}") from error
+        fix = "" if text.strip() else f"Write one; known are {names}."
+        raise reader.error(key, f"is not a formula: {error}", fix) from error
     for name in sorted(used - set(known)):
-        raise reader.error(key, f"uses {name!r}; known are {', '.join(sorted(known))}")
+        fix = f'Where kernels read what {name} held before, its role is "inout".' if name in outputs else ""
+        raise reader.error(key, f"uses {name!r}; known are {names}", fix)

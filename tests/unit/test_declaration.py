@@ -131,6 +131,19 @@ def test_faulty_declaration_is_refused_by_field(read, old, new, complaint):
         read((old, new))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        ('"sum(x > 0)"', '""', "Write one; known are columns, n, rows, s, x, y."),
+        ('"sum(x > 0)"', '"count"', 'Where kernels read what count held before, its role is "inout".'),
+    ],
+)
+def test_formula_of_a_check_that_cannot_be_names_its_fix(read, old, new, fix):
+    with pytest.raises(HeaderError) as caught:
+        read((old, new))
+    assert caught.value.fix == fix
+
+
 def test_work_that_is_missing_is_proposed_from_the_arrays(read):
     with pytest.raises(HeaderError) as caught:
         read(

@@ -160,6 +160,25 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "2 * arange(nx) + zeros((nz, ny, nx))"', '"0"]': '"{0 as u8}"]'},
         ),
         (
+            "#define THREADS (2 * 32)\n"
+            "template <int SIZE> __global__ void summed(float *of, const float *x, int columns)"
+            " { extern __shared__ float part[]; part[threadIdx.x] = 0;"
+            " for (int i = threadIdx.x; i < columns; i += SIZE)"
+            " part[threadIdx.x] += x[blockIdx.x * columns + i];"
+            " __syncthreads(); if (threadIdx.x == 0) { float sum = 0; for (int i = 0; i < SIZE; i++)"
+            " sum += part[i]; of[blockIdx.x] = sum; } }"
+            " void run(int rows, int columns) { const int threads = THREADS; float *of, *x;"
+            " cudaMalloc(&of, rows * sizeof(float)); cudaMalloc(&x, sizeof(float) * rows * columns);"
+            " summed<THREADS><<<rows, threads, threads * sizeof(float)>>>(of, x, columns); }",
+            {'value = ""': 'value = "sum(x, axis=1)", magnitude = "sum(abs(x), axis=1)"'},
+        ),
+        (
+            "__global__ void doubled(float **rows, int count, int n)"
+            " { int row = blockIdx.x; if (row >= count) return;"
+            " for (int i = threadIdx.x; i < n; i += blockDim.x) rows[row][i] *= 2; }",
+            {'role = "out"': 'role = "inout"', 'value = ""': 'value = "2 * rows_data"'},
+        ),
+        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"

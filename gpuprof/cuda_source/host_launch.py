@@ -1,0 +1,276 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How a file's own host code launches a kernel: as formulas of what the kernel takes, as far as it tells."""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from gpuprof.cuda_source.brackets import end_of
+from gpuprof.cuda_source.declarations import declarations
+from gpuprof.cuda_source.masking import masked, without_directives
+
+#: What says nothing to a formula of integers: casts, and the suffix of a number.
+_CASTS = re.compile(
+    r"\(\s*(?:(?:const|unsigned|signed|int|long|short|size_t|float|double|u?int\d+_t|uint|void|\*)\s*)+\)"
+    r"|\bstatic_cast\s*<[^<>]*>|\bstd\s*::|\b(\d[\d.]*)[uUlLfF]+\b"
+)
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+#: Definitions within each other that anybody writes.
+_DEEPEST = 32
+
+
+class UnreadableError(Exception):
+    """The text does not tell."""
+
+
+class HostLaunch:
+    """The first launch of a kernel in a file; every question may be an `UnreadableError`.
+
+    Args:
+        known: What formulas call the integers that the kernel takes, by the place of the parameter.
+        taken: What formulas use for something else.
+        bytes_of: The size of a type of C.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        kernel: str,
+        known: Mapping[int, str],
+        taken: Collection[str],
+        bytes_of: Callable[[str], int | None],
+    ) -> None:
+        self._file, self._taken, self._bytes_of = masked(source), taken, bytes_of
+        code = without_directives(self._file)
+        written = re.search(rf"\b{kernel}\s*(?:<[^;(){{}}]*>\s*)?<<<([^;]*?)>>>\s*(?=\()", code)
+        called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
+        found = written or called
+        cut = declarations(source) or ()
+        around = [one for one in cut if found and one.begin <= found.start() < one.end]
+        self._head = around[0].head if around else ""
+        self._body = code[around[0].begin : found.start()] if found and around else ""
+        self._outside = "".join(one.code for one in cut if not one.is_function)
+        #: What formulas name that the kernel is not told.
+        self.free: list[str] = []
+        self._depth = 0
+        given = _list_at(code, found.end()) if found else []
+        self._configuration, self._arguments = _split(written[1]) if written else [], given
+        self._known: dict[str, set[str]] = {}
+        if called and not written:
+            self._configuration = [*given[1:3], *given[4:5]]
+            values = _after(self._body, rf"\b{re.escape(given[3])}\s*\[\s*\w*\s*\]\s*=") if given[3:] else []
+            self._arguments = _split(values[0].strip("{} \n")) if values else []
+        self._arguments = [_CASTS.sub(r"\1", one).replace("&", "").strip() for one in self._arguments]
+        for place, name in known.items():
+            if place < len(self._arguments):
+                self._known.setdefault(self._arguments[place], set()).add(name)
+
+    def argument(self, place: int) -> str:
+        """What is given for a parameter."""
+        return self.formula(self._arguments[place] if place < len(self._arguments) else "")
+
+    def extents(self, place: int) -> list[str]:
+        """The grid, place 0, or the block, place 1."""
+        if place >= len(self._configuration):
+            raise UnreadableError
+        return [ast.unparse(one) for one in self._extents(self._configuration[place])]
+
+    def shared_bytes(self) -> str:
+        """Bytes of dynamic shared memory."""
+        if not self._configuration:
+            raise UnreadableError
+        return self.formula((*self._configuration, "0", "0")[2])
+
+    def formula(self, text: str) -> str:
+        """An integer of host code."""
+        return ast.unparse(self._parsed(text))
+
+    def shape(self, place: int, nbytes: int) -> list[str]:
+        """Extents of what is given for a parameter, elements of so many bytes, as `cudaMalloc` has them."""
+        name = re.escape((self._arguments[place : place + 1] or ["?"])[0])
+        found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._body)
+        size = _list_at(self._body, found.end())[1:2] if found else []
+        if not size:
+            raise UnreadableError
+        constant, extents = 1, []
+        for one in _parts(self._parsed(size[0]), ast.Mult):
+            factor = _constant(one)
+            constant *= 1 if factor is None else factor
+            extents += [ast.unparse(one)] * (factor is None)
+        if constant % nbytes:
+            raise UnreadableError
+        return [*extents, *[str(constant // nbytes)] * (constant > nbytes or not extents)]
+
+    def _extents(self, text: str, deepest: int = _DEEPEST) -> list[ast.expr]:
+        """What a `dim3`, or an integer for one, holds."""
+        if listed := re.fullmatch(r"\s*(?:dim3\s*[({]|{)(.*)[)}]\s*", text, re.DOTALL):
+            return [self._parsed(one) for one in _split(listed[1])]
+        if deepest and re.fullmatch(r"[A-Za-z_]\w*", text.strip()) and text.strip() not in self._known:
+            axes = [_after(self._body, rf"\b{text}\s*\.\s*{axis}\s*=") for axis in "xyz"]
+            if axes[0]:
+                return [self._parsed(one[0]) for one in axes if one]
+            with suppress(UnreadableError):
+                return self._extents(self._definition(text), deepest - 1)
+        return [self._parsed(text)]
+
+    def _definition(self, name: str) -> str:
+        """What a variable or macro is defined as, if once."""
+        changed = rf"\b{name}\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*{name}\b|[(,]\s*&\s*{name}\b"
+        kind = rf"\b(?:dim3|int|long|unsigned|size_t|auto)\b[^;=]*?\b{name}\s*"
+        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
+        if re.search(rf"\b{name}\s*[,)=]", self._head):
+            raise UnreadableError
+        for code in (self._body, self._outside, self._file):
+            found = {*re.findall(macro, code, re.MULTILINE)}
+            if code is not self._file:
+                found |= {*_after(code, rf"\b{name}\s*=(?!=)"), *_after(code, rf"{kind}(?=[({{])")}
+            if len(found) > 1 or (found and re.search(changed, self._body)):
+                break
+            if found:
+                return str(found.pop()).strip()
+        raise UnreadableError
+
+    def _value(self, name: str) -> ast.expr:
+        if names := self._known.get(name):
+            if len(names) > 1:  # which is meant is not told
+                raise UnreadableError
+            return ast.Name(next(iter(names)))
+        try:
+            return self._parsed(self._definition(name))
+        except UnreadableError:
+            if name in self._taken or not re.search(rf"\b{name}\s*[,)]", self._head):
+                raise
+            self.free += [name] * (name not in self.free)
+            return ast.Name(name)
+
+    def _parsed(self, text: str) -> ast.expr:
+        text = re.sub(r"\bsizeof\s*\(([^()]*)\)", lambda one: str(self._bytes_of(one[1].strip())), text)
+        self._depth += 1
+        try:
+            if self._depth > _DEEPEST:
+                raise UnreadableError
+            plain = _CASTS.sub(r"\1", text)
+            return self._read(ast.parse(f"({plain})", mode="eval").body)
+        except (SyntaxError, ValueError, ArithmeticError, MemoryError, RecursionError) as error:
+            raise UnreadableError from error
+        finally:
+            self._depth -= 1
+
+    def _read(self, node: ast.expr) -> ast.expr:
+        match node:
+            case ast.Constant(value=int() | float() as value) if value == int(value):
+                return ast.Constant(int(value))
+            case ast.Name(id=name):
+                return self._value(name)
+            case ast.Attribute(attr="multiProcessorCount"):
+                return ast.Name("sm_count")
+            case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis):
+                return [*self._extents(name), ast.Constant(1), ast.Constant(1)]["xyz".index(axis)]
+            case ast.BinOp(
+                left=left, op=ast.LShift() | ast.RShift() as op, right=ast.Constant(value=int() as bits)
+            ):
+                op = ast.Mult() if isinstance(op, ast.LShift) else ast.FloorDiv()
+                return _combined(self._read(left), op, ast.Constant(1 << min(bits, 63)))
+            case ast.BinOp(left=left, op=op, right=right):
+                op = ast.FloorDiv() if isinstance(op, ast.Div) else op
+                return _combined(self._read(left), op, self._read(right))
+            case ast.Call(
+                func=ast.Name(id="ceil" | "ceilf"), args=[ast.BinOp(left=left, op=ast.Div(), right=right)]
+            ):
+                return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
+            case ast.Call(func=ast.Name(id="min" | "max") as function, args=arguments):
+                return ast.Call(function, [*map(self._read, arguments)], [])
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return self._parsed(self._called(name, [ast.unparse(one) for one in arguments]))
+        raise UnreadableError
+
+    def _called(self, name: str, arguments: Sequence[str]) -> str:
+        """What a macro, or a function that only returns something, makes of its arguments."""
+        macro = rf"#[ \t]*define[ \t]+{name}\(([^()]*)\)([^\n]*)"
+        function = rf"\b{name}\s*\(([^()]*)\)\s*{{\s*return\b([^;]*);\s*}}"
+        found = re.search(f"{macro}|{function}", self._file)
+        if not found:
+            raise UnreadableError
+        names = (re.findall(r"\w+", one)[-1] for one in _split(found[1] or found[3]))
+        values = dict(zip(names, arguments, strict=True))
+        return re.sub(r"\b[A-Za-z_]\w*", lambda one: f"({values.get(one[0], one[0])})", found[2] or found[4])
+
+
+def _after(code: str, pattern: str) -> list[str]:
+    """What stands behind each match: a bracket and what is in it, or all up to a comma or semicolon."""
+    found = []
+    for match in re.finditer(pattern, code):
+        position = match.end()
+        if match.re.pattern.endswith("(?=[({])"):
+            found.append(f"dim3({', '.join(_list_at(code, position))})")
+            continue
+        found.append(code[match.end() : _end(code, position)])
+    return found
+
+
+def _end(code: str, position: int) -> int:
+    """Where a part of a list ends; what stands between angle brackets is no part, but compared or shifted."""
+    while position < len(code) and code[position] not in ",;)}]":
+        position = (end_of(code, position) or len(code)) if code[position] in "({[" else position + 1
+    return position
+
+
+def _split(text: str) -> list[str]:
+    parts, position = [], 0
+    while position < len(text):
+        end = _end(text, position)
+        parts.append(text[position:end].strip())
+        position = end + 1
+    return parts
+
+
+def _list_at(code: str, position: int) -> list[str]:
+    """The parts of the list in the bracket at a position."""
+    return _split(code[position + 1 : (end_of(code, position) or position + 2) - 1])
+
+
+def _constant(node: ast.expr) -> int | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
+
+
+def _parts(node: ast.expr, kind: type[ast.operator]) -> Iterator[ast.expr]:
+    """Factors of a product, or terms of a sum."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, kind):
+        yield from _parts(node.left, kind)
+        yield from _parts(node.right, kind)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and kind is ast.Add:
+        yield from _parts(node.left, kind)
+        less = _constant(node.right)
+        yield ast.UnaryOp(ast.USub(), node.right) if less is None else ast.Constant(-less)
+    else:
+        yield node
+
+
+def _combined(left: ast.expr, op: ast.operator, right: ast.expr) -> ast.expr:
+    """An operation on two formulas, in its plainest form."""
+    compute, first, second = _OPERATIONS.get(type(op)), _constant(left), _constant(right)
+    if compute is None:
+        raise UnreadableError
+    if first is not None and second is not None:
+        return ast.Constant(compute(first, second))
+    if second == 1 and isinstance(op, ast.Mult | ast.FloorDiv):
+        return left
+    if isinstance(op, ast.FloorDiv):  # (n + 255) / 256: the terms of n, once 255 - 256 + 1 is taken off
+        terms = [*_parts(left, ast.Add), ast.Constant(1)]
+        terms.append(ast.UnaryOp(ast.USub(), right) if second is None else ast.Constant(-second))
+        rest = [ast.unparse(one) for one in terms if _constant(one) is None]
+        divisor = ast.unparse(right)
+        if f"-{divisor}" in rest and divisor in rest:
+            rest = [one for one in rest if one not in (f"-{divisor}", divisor)]
+        if sum(_constant(one) or 0 for one in terms) == 0 and rest and not any(one[0] == "-" for one in rest):
+            return ast.Call(ast.Name("cdiv"), [ast.parse(" + ".join(rest), mode="eval").body, right], [])
+    return ast.BinOp(left, op, right)

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Launches as host code writes them, read as formulas of what the kernel takes."""
+
+import pytest
+
+from gpuprof.cuda_source.host_launch import HostLaunch, UnreadableError
+
+FILE = r"""
+#define CEIL_DIV(a, b) (((a) + (b)-1) / (b))
+#define TILE 32
+constexpr int THREADS = 128;
+static inline int div_up(int a, int b) { return (a + b - 1) / b; }
+template <int N> __global__ void k(float *x, int w, int h) {}
+void outer() { int rows = 7; }
+HOST {
+  float *d_x; cudaMalloc((void **)&d_x, BYTES);
+  CODE
+}
+"""
+BYTES = {"float": 4, "int": 4, "double": 8}
+
+
+def launch_of(code, host="int main(int argc, char **argv)", nbytes="4"):
+    source = FILE.replace("HOST", host).replace("BYTES", nbytes).replace("CODE", code)
+    return HostLaunch(source, "k", {1: "w", 2: "h"}, {"x", "w", "h"}, BYTES.get)
+
+
+def told(question, *given):
+    try:
+        return question(*given)
+    except UnreadableError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("code", "grid", "block", "shared"),
+    [
+        ("k<3><<<(W + 255) / 256, 256>>>(d_x, W, H);", ["cdiv(w, 256)"], ["256"], "0"),
+        (
+            "int threads = 256, blocks = (W - 1 + threads) / threads;"
+            " k<<<blocks, threads, 2 * threads * sizeof(float)>>>(d_x, W, H);",
+            ["cdiv(w, 256)"],
+            ["256"],
+            "2048",
+        ),
+        (
+            "dim3 grid(CEIL_DIV(W, TILE), div_up(H, TILE)), block(TILE, 8);"
+            " k<<<grid, block, block.x * block.y * sizeof(double), stream>>>(d_x, W, H);",
+            ["cdiv(w, 32)", "cdiv(h, 32)"],
+            ["32", "8"],
+            "2048",
+        ),
+        (
+            "dim3 grid = dim3(W >> 1, 1, H), block; block.x = 8u; block.y = 1 << 2;"
+            " k<<<grid, block, 0>>>(d_x, (int)W, H);",
+            ["w // 2", "1", "h"],
+            ["8", "4"],
+            "0",
+        ),
+        (
+            "k<<<std::min((W + 255) >> 8, 1024), dim3{16, 16}>>>(d_x, W, H);",
+            ["min(cdiv(w, 256), 1024)"],
+            ["16", "16"],
+            "0",
+        ),
+        ("k<<<(int)ceil((float)W / THREADS), THREADS>>>(d_x, W, H);", ["cdiv(w, 128)"], ["128"], "0"),
+        (
+            "void *args[] = {&d_x, (void *)&W, &H};"
+            " cudaLaunchCooperativeKernel((void *)k<3>, 2 * p.multiProcessorCount, dim3(64), args, 16, 0);",
+            ["2 * sm_count"],
+            ["64"],
+            "16",
+        ),
+        # What the text does not tell:
+        ("k<<<(W + 7) / 8, W, f(H)>>>(d_x, W, W);", None, None, None),
+        ("int n = 1; n *= 2; k<<<n, 2 * n, n++>>>(d_x, W, H);", None, None, None),
+        ("int n = 1; if (W) n = 2; k<<<n, m, a ? 1 : 2>>>(d_x, W, H);", None, None, None),
+        ("int n = n; occupancy(&m); int m = 1; k<<<n, m, 1 / 0>>>(d_x, W, H);", None, None, None),
+        ("other<<<1, 1, 1>>>(d_x, W, H);", None, None, None),
+        ("k<<<1.5, rows, ((>>>(d_x, W, H);", None, None, None),
+    ],
+)
+def test_launch_is_read_as_the_host_writes_it(code, grid, block, shared):
+    launch = launch_of(code)
+    assert [told(launch.extents, 0), told(launch.extents, 1), told(launch.shared_bytes)] == [
+        grid,
+        block,
+        shared,
+    ]
+    assert not launch.free
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "shape"),
+    [
+        ("W * H * sizeof(float)", ["w", "h"]),
+        ("sizeof(float) * (W + 1)", ["w + 1"]),
+        ("2 * H * sizeof(double)", ["h", "4"]),
+        ("256 * sizeof(int)", ["256"]),
+        ("W", None),
+        ("W * sizeof(Thing)", None),
+    ],
+)
+def test_array_has_the_extents_that_it_is_allocated_with(nbytes, shape):
+    assert told(launch_of("k<<<1, 1>>>(d_x, W, H);", nbytes=nbytes).shape, 0, 4) == shape
+
+
+def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
+    launch = launch_of("k<<<rows * h, THREADS>>>(d_x, W, 3);", "void run(float *d_x, int rows, int W, int h)")
+    with pytest.raises(UnreadableError):  # h is something else in the kernel
+        launch.extents(0)
+    launch = launch_of("k<<<rows, THREADS>>>(d_x, W, 3);", "void run(float *d_x, int rows, int W)")
+    assert (launch.extents(0), launch.free, launch.argument(2)) == (["rows"], ["rows"], "3")
