@@ -11,6 +11,7 @@ from cuda_sources import kernel_table
 from executor_harness import caught, cuda_program, line_of, run_cuda
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, choose_blocks, launch
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 pytestmark = pytest.mark.deep
 
@@ -53,6 +54,42 @@ def test_a_pointer_that_comes_from_memory_may_point_anywhere():
     launch(program, (2, 1, 1), (32, 1, 1), [table, x], memory)
     with pytest.raises(KernelFault, match=f"line {line_of(source, 'planted')}: .*element 0 of out"):
         launch(program, (3, 1, 1), (32, 1, 1), [table, x], memory)
+
+
+def test_what_other_warps_did_is_asked_of_once_a_warp(monkeypatch):
+    source = """extern "C" __global__ void k(int *sum, int *met, int *out) {
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, 1); // planted
+    if (met) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            atomicAdd(met, 1);
+            while (*(volatile int *)met < gridDim.x)
+                ;
+            __threadfence();
+        }
+        __syncthreads();
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = *sum;
+}"""
+    blocks, warps = 8, 16
+    memory, program = GlobalMemory(), cuda_program(source)
+    total, met = (memory.allocate(np.zeros(1, np.int32), name) for name in ("total", "met"))
+    out = memory.allocate(np.zeros(blocks * warps * 32, np.int32), "out")
+    asked, ordered = [], ThreadOrder.ordered
+
+    def counted(self, stamps, *others):
+        asked.append(len(stamps))
+        return ordered(self, stamps, *others)
+
+    monkeypatch.setattr(ThreadOrder, "ordered", counted)
+    launch(program, (blocks, 1, 1), (warps * 32, 1, 1), [total, met, out], memory, cooperative=True)
+    assert (out.array() == blocks * warps).all()
+    # Each thread with each of the atomic operations would be 32 times as many.
+    assert max(asked) < 2 * (blocks * warps) ** 2
+    with pytest.raises(KernelFault, match=f"line {line_of(source, 'planted')}.*global-memory race"):
+        launch(program, (blocks, 1, 1), (warps * 32, 1, 1), [total, 0, out], memory, cooperative=True)
 
 
 COUNT, THREADS = 140, 128

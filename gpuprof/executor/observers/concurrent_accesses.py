@@ -28,8 +28,10 @@ from gpuprof.executor.memory.moments import (
 )
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
-#: Accesses that are kept in full before those that others of the same thread follow are dropped.
+#: Accesses kept for `unordered` alone before those that others of the same thread follow are dropped.
 _KEPT = 1 << 20
+#: Of a place and a warp of the launch in one number, the bits of the warp.
+_WARP_BITS = 27
 _ALL_LANES = (1 << WARP) - 1
 
 
@@ -132,31 +134,38 @@ class ConcurrentAccesses:
     def _among_all(
         self, order: ThreadOrder, place: Numbers, who: Numbers, asked: NDArray[np.intp]
     ) -> tuple[NDArray[np.intp], Numbers]:
-        """Return each of the accesses kept in full that is not ordered before one of `asked`, and which."""
+        """Return the accesses kept in full that are not ordered before one of `asked`, and which.
+
+        Those of other warps are ordered before all threads of a warp alike: of these the first one is told.
+        """
         if not self._all:
             return np.zeros(0, np.intp), np.zeros(0, np.int64)
-        places, stamps = self._compacted()
-        start = np.searchsorted(places, place[asked], side="left")
-        count = np.searchsorted(places, place[asked], side="right") - start
-        row = np.repeat(asked, count)
-        member = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(start, count)
-        found = unordered(stamps[member], order, who[row])
-        return row[found], stamps[member[found]]
+        keys, stamps = self._compacted()
+        of_warp, place = _by_warp(place[asked], who[asked]), place[asked] << _WARP_BITS
+        _, firsts = np.unique(of_warp, return_index=True)
+        row, member = _pairs(keys, place[firsts], place[firsts] + (1 << _WARP_BITS), firsts)
+        apart = keys[member] != of_warp[row]
+        own_row, own_member = _pairs(keys, of_warp, of_warp + 1, np.arange(len(asked)))
+        row, member = np.append(row[apart], own_row), np.append(member[apart], own_member)
+        found = unordered(stamps[member], order, who[asked[row]])
+        found = found[np.lexsort((member[found], row[found]))]
+        return asked[row[found]], stamps[member[found]]
 
     def _compacted(self) -> tuple[Numbers, Numbers]:
-        """Return the accesses that are kept in full, by place."""
+        """Return the accesses that are kept in full, by place and warp, which come first."""
         if not self._by_place:
             places, stamps = (np.concatenate(parts) for parts in zip(*self._all, strict=True))
-            by_place = np.lexsort((stamps, places))
+            by_place = np.lexsort((stamps, _by_warp(places, thread_of(stamps))))
             places, stamps = places[by_place], stamps[by_place]
-            if len(places) > _KEPT:
+            if self._first is not None or len(places) > _KEPT:
                 # The last access of a thread to a place stands for those before.
                 last = np.ones(len(places), dtype=np.bool_)
                 same = (stamps[1:] >> MOMENT_BITS) == (stamps[:-1] >> MOMENT_BITS)
                 last[:-1] = ~(same & (places[1:] == places[:-1]))
                 places, stamps = places[last], stamps[last]
             self._all, self._by_place = [(places, stamps)], True
-        return self._all[0]
+        places, stamps = self._all[0]
+        return _by_warp(places, thread_of(stamps)), stamps
 
     def add(self, order: ThreadOrder, place: Numbers, stamps: Numbers) -> bool:
         """Remember accesses of one instruction; return whether several of them may be at one place."""
@@ -229,6 +238,21 @@ def _widened(stamps: Numbers, who: Numbers, order: ThreadOrder) -> Numbers:
     cluster = order.warps * WARP
     kind = np.where(threads // cluster != who // cluster, OF_MANY, kind)
     return np.maximum(kind, kind_of(stamps))
+
+
+def _by_warp(place: Numbers, threads: Numbers) -> Numbers:
+    """Return numbers by which accesses are sorted by place, and there by warp."""
+    return place << _WARP_BITS | threads // WARP
+
+
+def _pairs(
+    keys: Numbers, begin: Numbers, end: Numbers, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return each of `rows` with each of the sorted `keys` from its `begin` to before its `end`."""
+    start = np.searchsorted(keys, begin)
+    count = np.searchsorted(keys, end) - start
+    member = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
+    return np.repeat(rows, count), member
 
 
 class LaneStores:
