@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 from keyword import iskeyword
 from math import prod
@@ -132,7 +133,7 @@ def with_own_header(path: Path, source: str) -> str:
     others = [one.entry for one in functions if one is not function]
     name = function.name.rpartition("::")[2]
     values, own, code = [], {}, _without_other_kernels(source, name)
-    host = HostLaunch(source, name, {}, (), _bytes_of)
+    host = HostLaunch(source, name, _bytes_of)
     template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
     for declared, word, given in template:
         if _TYPE.match(declared):
@@ -149,8 +150,8 @@ def with_own_header(path: Path, source: str) -> str:
         replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
         for one in declared_parameters([source], entry, {}) or ()
     ]
+    instance = dict(zip(function.template_names, values, strict=True))
     if is_one_of_several(source, name):
-        instance = dict(zip(function.template_names, values, strict=True))
         told = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
         entry += f"({told})"
     instance_of_own = re.sub(r"[A-Za-z_]\w*", lambda word: str(own.get(word[0], word[0])), entry)
@@ -166,7 +167,9 @@ def with_own_header(path: Path, source: str) -> str:
         (made,) = compile_entries_cached(source, path.name, [instance_of_own], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
     begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
-    lines = [*_header(entry, own, taken, uses, block, source, code[begin:])]
+    names = [one if one in own else "" for one in function.template_names]
+    launch = partial(HostLaunch, source, name, lambda one: _bytes_of(str(instance.get(one, one))))
+    lines = [*_header(entry, own, taken, uses, block, code[begin:], launch, names)]
     return "\n".join(("/*gpuprof", *_named(others), *lines, "*/", source))
 
 
@@ -212,6 +215,9 @@ def _bytes_of(written: str) -> int | None:
     """Bytes of a type of C; None where it is not known here."""
     kind, lanes = _element(f"{written} *"), _VECTOR.search(written)
     return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1) if kind else None
+
+
+_NO_LAUNCH = partial(HostLaunch, "", "", _bytes_of)
 
 
 def _instance(source: str, function: KernelFunction) -> list[str]:
@@ -280,8 +286,9 @@ def _header(
     taken: Sequence[Declared],
     uses: Sequence[Use | None] | None,
     block: Sequence[int],
-    source: str = "",
     code: str = "",
+    launched: Callable[..., HostLaunch] = _NO_LAUNCH,
+    template: Sequence[str] = (),
 ) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
     operation = function_of(re.split("[<(]", entry)[0].rpartition("::")[2])
@@ -295,16 +302,18 @@ def _header(
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
     sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
     places = {one.name: place for place, one in enumerate(taken)}
-    host = HostLaunch(
-        source, operation, {places[name]: name for name in sizes}, {*kinds, *own, *RESERVED}, _bytes_of
-    )
+    known = {places[name]: name for name in sizes}
+    host, alone = launched(known, template, {*kinds, *own, *RESERVED}), launched()
+    launch = [_read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)]
+    fixed = all({*re.findall(r"[A-Za-z_]\w*", one)} <= {*own} for one in launch[1] or ())
+    if not fixed:
+        launch[1] = _read(alone.extents, 1)
+    of_grid = [*host.free, *sizes] or ["n"]
     allocated = {
         name: _read(host.shape, places[name], ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)))
         for name, kind in arrays.items()
         if name not in lists
     }
-    launch = [_read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)]
-    alone = HostLaunch(source, operation, {}, (), _bytes_of)
     defaults = [_read(alone.argument, places[name]) or "" for name in sizes] + ["" for _ in host.free]
     sizes = [*sizes, *host.free] or ["n"]
     roles = {
@@ -321,8 +330,8 @@ def _header(
     guards = _guards(code)
     bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
     if len(bounds) != len(block):
-        bounds = [(name, False) for name in sizes[: len(block)][::-1]]
-    extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else sizes[:2]
+        bounds = [(name, False) for name in of_grid[: len(block)][::-1]]
+    extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else of_grid[:2]
     yield f'operation = "{operation}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
@@ -339,7 +348,10 @@ def _header(
         role = f', role = "{roles[name]}"' if called in written else ""
         guess = " # or inout, where it reads what it held" if uses is None or name in lists else ""
         note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
-        shape = [*(allocated.get(name) or extents), *filter(None, [lanes.get(name)])]
+        shape = allocated.get(name) or extents
+        shape = extents if sorted(shape) == sorted(extents) else shape  # a product of theirs has no order
+        shape = [re.sub(r"[A-Za-z_]\w*", lambda word: str(own.get(word[0], word[0])), one) for one in shape]
+        shape += filter(None, [lanes.get(name)])
         yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
         elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
         moved[elements] = moved.get(elements, 0) + ELEMENT_TYPES[kind].nbytes
@@ -353,12 +365,14 @@ def _header(
     each = " + ".join(f"{nbytes} * {elements}" for elements, nbytes in moved.items())
     yield f'[work]\nbytes = "{each}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
+    yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
     yield from (f'{name} = {{ value = "", relative = "4 * u" }}' for name in written)
-    yield from _launch(launch, own, block, bounds, code)
+    yield from _launch(launch, fixed, own, block, bounds, code)
 
 
 def _launch(
     told: Sequence[Any],
+    fixed: bool,
     own: Mapping[str, int],
     block: Sequence[int],
     bounds: Sequence[tuple[str, bool]],
@@ -385,7 +399,7 @@ def _launch(
         words["dynamic_shared_bytes"] = shared
     guessed = listed([word for word, text in words.items() if text is None])
     yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
-    yield f"block = {block}"
+    yield f"block = {block}" + " # which default_sizes need" * (not fixed)
     yield f"grid = {listed_texts(grid)}"
     if len(words) > 2 or shared not in (None, "0"):
         yield f'dynamic_shared_bytes = "{shared or "4 * threads"}"'

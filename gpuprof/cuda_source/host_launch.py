@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import declarations
@@ -24,6 +25,8 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+#: What a program is told when it runs.
+_ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
 #: Definitions within each other that anybody writes.
 _DEEPEST = 32
 
@@ -36,22 +39,24 @@ class HostLaunch:
     """The first launch of a kernel in a file; every question may be an `UnreadableError`.
 
     Args:
-        known: What formulas call the integers that the kernel takes, by the place of the parameter.
-        taken: What formulas use for something else.
         bytes_of: The size of a type of C.
+        known: What formulas call the integers that the kernel takes, by the place of the parameter.
+        template: What they call those of its template; a launch that names them alike is read so.
+        taken: What they use for something else.
     """
 
     def __init__(
         self,
         source: str,
         kernel: str,
-        known: Mapping[int, str],
-        taken: Collection[str],
         bytes_of: Callable[[str], int | None],
+        known: Mapping[int, str] = MappingProxyType({}),
+        template: Sequence[str] = (),
+        taken: Collection[str] = (),
     ) -> None:
         self._file, self._taken, self._bytes_of = masked(source), taken, bytes_of
         code = without_directives(self._file)
-        written = re.search(rf"\b{kernel}\s*(?:<[^;(){{}}]*>\s*)?<<<([^;]*?)>>>\s*(?=\()", code)
+        written = re.search(rf"\b{kernel}\s*(?:<([^;(){{}}]*)>\s*)?<<<([^;]*?)>>>\s*(?=\()", code)
         called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
         found = written or called
         cut = declarations(source) or ()
@@ -63,7 +68,7 @@ class HostLaunch:
         self.free: list[str] = []
         self._depth = 0
         given = _list_at(code, found.end()) if found else []
-        self._configuration, self._arguments = _split(written[1]) if written else [], given
+        self._configuration, self._arguments = _split(written[2]) if written else [], given
         self._known: dict[str, set[str]] = {}
         if called and not written:
             self._configuration = [*given[1:3], *given[4:5]]
@@ -73,6 +78,9 @@ class HostLaunch:
         for place, name in known.items():
             if place < len(self._arguments):
                 self._known.setdefault(self._arguments[place], set()).add(name)
+        for word, name in zip(_split(written[1] or "") if written else (), template, strict=False):
+            if name and re.fullmatch(r"[A-Za-z_]\w*", word):
+                self._known.setdefault(word, set()).add(name)
 
     def argument(self, place: int) -> str:
         """What is given for a parameter."""
@@ -147,7 +155,8 @@ class HostLaunch:
         try:
             return self._parsed(self._definition(name))
         except UnreadableError:
-            if name in self._taken or not re.search(rf"\b{name}\s*[,)]", self._head):
+            asked = _ASKED.search("".join(_after(self._body, rf"\b{name}\s*=(?!=)")))
+            if name in self._taken or not (asked or re.search(rf"\b{name}\s*[,)]", self._head)):
                 raise
             self.free += [name] * (name not in self.free)
             return ast.Name(name)

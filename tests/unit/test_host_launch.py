@@ -23,7 +23,7 @@ BYTES = {"float": 4, "int": 4, "double": 8}
 
 def launch_of(code, host="int main(int argc, char **argv)", nbytes="4"):
     source = FILE.replace("HOST", host).replace("BYTES", nbytes).replace("CODE", code)
-    return HostLaunch(source, "k", {1: "w", 2: "h"}, {"x", "w", "h"}, BYTES.get)
+    return HostLaunch(source, "k", BYTES.get, {1: "w", 2: "h"}, ["N"], {"x", "w", "h", "N"})
 
 
 def told(question, *given):
@@ -72,6 +72,12 @@ def told(question, *given):
             ["64"],
             "16",
         ),
+        (
+            "const int SIDE = 8; k<SIDE><<<(W + SIDE - 1) / SIDE, SIDE * SIDE>>>(d_x, W, H);",
+            ["cdiv(w, N)"],
+            ["N * N"],
+            "0",
+        ),
         # What the text does not tell:
         ("k<<<(W + 7) / 8, W, f(H)>>>(d_x, W, W);", None, None, None),
         ("int n = 1; n *= 2; k<<<n, 2 * n, n++>>>(d_x, W, H);", None, None, None),
@@ -107,6 +113,8 @@ def test_array_has_the_extents_that_it_is_allocated_with(nbytes, shape):
 
 
 def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
+    launch = launch_of("auto batch = y.size(0); dim3 g(batch, 2); k<<<g, 1>>>(d_x, W, H);")
+    assert (launch.extents(0), launch.free) == (["batch", "2"], ["batch"])
     launch = launch_of("k<<<rows * h, THREADS>>>(d_x, W, 3);", "void run(float *d_x, int rows, int W, int h)")
     with pytest.raises(UnreadableError):  # h is something else in the kernel
         launch.extents(0)
