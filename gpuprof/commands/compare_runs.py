@@ -132,7 +132,6 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "FleetRuns":
     """A fleet from its files, of which one is held at a time; one in a folder may be no results file."""
     from gpuprof.comparison.fleet import FleetBuilder
     from gpuprof.reading import read_run
-    from gpuprof.results import Tool
 
     builder = FleetBuilder(Tool("gpuprof", __version__))
     for path, is_named in files:

@@ -16,6 +16,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import FIGURES, Subject
 from gpuprof.analysis.status import name_of_case, on_host
 from gpuprof.comparison.judging import times_of
+from gpuprof.comparison.matching import of_launch
 from gpuprof.comparison.outliers import CardSeries, FleetKind, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run, Tool
@@ -228,9 +229,7 @@ class FleetBuilder:
         return f"{host} ({file})" if host and title in self._cards else title
 
     def _add_case(self, run: Run, model: str, card: str, case: Measurement) -> None:
-        launch = case.block if case.has_launch and not case.chosen else None
-        params = () if case.chosen else tuple(sorted(case.params.items()))
-        key = (case.problem.key, case.kernel, launch, params, case.source_hash)
+        key = (case.problem.key, case.kernel, *of_launch(case), case.source_hash)
         held = self._cases[model].get(key)
         if held is None:
             held = self._cases[model][key] = CardSeries(name_of_case(case))

@@ -166,9 +166,7 @@ def match(base: Run, new: Run) -> list[Pair]:
         return (*key, name, place) if several else key
 
     def whole(run: Run, case: Measurement) -> Key:
-        launch = case.block if case.has_launch and not case.chosen else None
-        params = None if case.chosen else tuple(sorted(case.params.items()))
-        return (*problem(run, case), launch, params)
+        return (*problem(run, case), *of_launch(case))
 
     olds = _by_key(base, whole)
     # What occurs twice is paired first with first.
@@ -190,6 +188,12 @@ def match(base: Run, new: Run) -> list[Pair]:
     ]
     used = set(of_new.values())
     return [*pairs, *(Pair(case, None) for index, case in enumerate(base.cases) if index not in used)]
+
+
+def of_launch(case: Measurement) -> Key:
+    """Block and parameters, which tell cases of one kernel at one problem apart; nothing of a chosen one."""
+    launch = case.block if case.has_launch and not case.chosen else None
+    return launch, () if case.chosen else tuple(sorted(case.params.items()))
 
 
 def _by_key(run: Run, key: KeyOf) -> dict[Key, list[int]]:

@@ -64,7 +64,11 @@ def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[
         given: Names of files that the compiler is given as text. Others it is left to find in the folders
             that it is told of, and nowhere else: neither in the working directory nor by a path out of them.
     """
-    codes = {name: _clear(uncommented(text)) for name, text in texts.items()}
+    # Lines are joined for every compiler alike.
+    codes = {
+        name: _TRIGRAPH_SPLICE.sub("?? ", _BLANK_SPLICE.sub(lambda _: _SPLICE, uncommented(text)))
+        for name, text in texts.items()
+    }
     definitions = [*_definitions(codes.values())]
     typed = [(match["name"], match["value"]) for option in options if (match := _OPTION.fullmatch(option))]
     values: dict[str, set[str]] = {}
@@ -102,11 +106,6 @@ def _operand(text: str, given: Container[str]) -> str | None:
     if not inward or not re.fullmatch(r"[^<>\\]+", name):
         return None
     return text if match["angled"] else f" <{name}>"
-
-
-def _clear(code: str) -> str:
-    """Code whose lines are joined for every compiler alike."""
-    return _TRIGRAPH_SPLICE.sub("?? ", _BLANK_SPLICE.sub(lambda _: _SPLICE, code))
 
 
 def _definitions(codes: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -65,6 +65,7 @@ def curves(chart: dict[str, Any], choice: int) -> Markup:
     content += [whisker for item in shown for whisker in _whiskers(plane, item)]
     content += [one for item in shown for one in _marks(plane, item)]
     legend = element("p", *map(_roof_in_words, roofs), *map(_in_words, shown), class_="key")
+    room = max((width_of(tick_text(value), _TICK_PX) for value in _heights(plane)), default=0.0)
     words = "; ".join(f"{item['name']} {item['text'][-1]}" for item in shown)
     described = f"{len(shown)} of {len(held['series'])} kernels, each at its largest size: {words}."
     drawing = element(
@@ -81,7 +82,7 @@ def curves(chart: dict[str, Any], choice: int) -> Markup:
     framed = element(
         "div",
         element("p", held["y"]["title"], class_="axis-title"),
-        element("div", drawing, class_="plane-box", style=f"--left:{number(_left(plane))}px"),
+        element("div", drawing, class_="plane-box", style=f"--left:{number(room + 10)}px"),
         element("p", held["x"]["title"], class_="axis-title across"),
         class_="plane-chart",
     )
@@ -202,11 +203,6 @@ def _fitting(placed: list[tuple[float, str]], among: Sequence[int], width: float
 
 def _heights(plane: _Plane) -> tuple[float, ...]:
     return plane.y.ticks(max(2, int(plane.height / 45)))
-
-
-def _left(plane: _Plane) -> float:
-    """Room for the texts of the vertical axis."""
-    return max((width_of(tick_text(value), _TICK_PX) for value in _heights(plane)), default=0.0) + 10
 
 
 def _horizontal(plane: _Plane) -> list[Markup]:
