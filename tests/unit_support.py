@@ -140,7 +140,7 @@ def build_request(
 def gpuprof(
     *arguments: str | bytes | Path, cwd: Path, environment: Mapping[str, str] | None = None, site: str = ""
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the command line in a process of its own, which starts from nothing where Python is told how to.
+    """Run the command line in a process of its own, which starts from nothing where its start is told how to.
 
     Args:
         site: A folder whose `sitecustomize` that process and its children begin with.
@@ -149,7 +149,7 @@ def gpuprof(
     if site:
         told["PYTHONPATH"] = os.pathsep.join((site, *sys.path))
         return command_server(told["PYTHONPATH"]).run(list(map(os.fsdecode, arguments)), cwd, told, 600)
-    if not any(name.startswith("PYTHON") for name in environment or ()):
+    if not any(name.startswith(("PYTHON", "GPUPROF_TIMELINE")) for name in environment or ()):
         return command_server().run(list(map(os.fsdecode, arguments)), cwd, told, 600)
     return subprocess.run(
         [sys.executable, "-m", "gpuprof", *arguments],

@@ -129,6 +129,7 @@ def test_terminal_without_the_characters_is_no_error(tmp_path):
         (["transpose", "--ncu", "--ncu-path", "/no/ncu", *NONE], "/no/ncu is not a program"),
         (["transpose", "-o", "-", *NONE], "- stands for standard output"),
         (["transpose", "--json", "-", "--html", "-", *NONE], "cannot both go to standard output"),
+        (["transpose", *NONE, "--json", "/"], "/ is a directory."),
         (["transpose", *NONE, "--json", "same", "--html", "./same"], "same is named twice."),
         (["gemm", "--device", "none:gtx9999"], "gpuprof's table has no card 'gtx9999'."),
         (["gemm", *NONE, "--arch", "banana"], "'banana' is not a GPU architecture."),
@@ -196,13 +197,6 @@ def test_gpu_that_is_not_there_is_an_environment_error(tmp_path):
 TINY = ("transpose", "-k", "naive_row", "--sizes", "64", *NONE, "--quiet")
 
 
-def test_output_file_that_is_a_directory_is_refused(tmp_path):
-    (tmp_path / "d").mkdir()
-    process = gpuprof(*TINY, "--json", "d", cwd=tmp_path)
-    assert "d is a directory." in said(process)
-    assert process.returncode == ExitCode.BAD_INPUT
-
-
 def test_earlier_results_are_replaced_by_force_only(tmp_path):
     for name in ("results.json", "report.html"):
         (tmp_path / name).write_text("precious")
@@ -217,13 +211,15 @@ def test_earlier_results_are_replaced_by_force_only(tmp_path):
     assert read_run(tmp_path / "results.json").complete
 
 
-def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
+def test_without_a_path_a_quiet_run_gets_a_directory_of_its_own_and_names_its_files_only(tmp_path):
     process = gpuprof(*TINY, cwd=tmp_path)
     (directory,) = {path.resolve() for path in (tmp_path / "gpuprof-results").iterdir()}
     assert directory.name.startswith("transpose-")
     assert sorted(path.name for path in directory.iterdir()) == ["report.html", "results.json"]
     where = directory.relative_to(tmp_path)
     assert process.stdout == f"Wrote {where / 'results.json'}\nWrote {where / 'report.html'}\n"
+    assert len(process.stderr.splitlines()) == 1
+    assert process.stderr.startswith("Nothing ran: ")
 
 
 @pytest.mark.parametrize(
@@ -338,13 +334,6 @@ def test_results_record_where_they_come_from(compiled):
     assert [kernel["source_hash"] for kernel in document["kernels"]] == [
         kernel.source_hash for kernel in ladder("gemm") if kernel.id in PLANNED
     ]
-
-
-def test_quiet_prints_the_written_files_only(tmp_path):
-    process = gpuprof(*TINY, "-o", "out", cwd=tmp_path)
-    assert process.stdout == "Wrote out/results.json\nWrote out/report.html\n"
-    assert len(process.stderr.splitlines()) <= 1
-    assert process.stderr.startswith("Nothing ran: ")
 
 
 def test_kernel_that_does_not_compile_fails_the_command_but_not_the_others(tmp_path):

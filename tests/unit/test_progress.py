@@ -4,9 +4,7 @@
 
 import io
 import json
-import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from each import each
 from plain_runs import plain_run
 from problem_support import Gemm
-from unit_support import DEVICE
+from unit_support import DEVICE, gpuprof
 
 from gpuprof.commands.progress import Pace, format_seconds, watch
 from gpuprof.kernels.catalog import shipped_ladder
@@ -202,22 +200,12 @@ def test_the_bar_shows_on_which_of_several_devices_a_case_began(terminal):
     assert "1: reg_8x8 512x1024x256" in shown_in(file, "0/34")
 
 
-def _gpuprof(folder, *arguments, **variables):
-    return subprocess.run(
-        [sys.executable, "-m", "gpuprof", *arguments],
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_a_trace_holds_what_command_and_worker_did(tmp_path):
     command = ("transpose", "-k", "naive_row", "--sizes", "32", "--device", "sim", "-o", "run")
-    done = _gpuprof(tmp_path, *command, GPUPROF_TIMELINE=str(tmp_path / "trace.json"))
+    trace = tmp_path / "trace.json"
+    done = gpuprof(*command, cwd=tmp_path, environment={"GPUPROF_TIMELINE": str(trace)})
     assert done.returncode == 0, done.stderr
-    text = (tmp_path / "trace.json").read_text(encoding="utf-8")
+    text = trace.read_text(encoding="utf-8")
     events = {event["name"]: event for event in json.loads(text.rstrip().rstrip(",") + "]")}
     assert {"command", "open", "case", "compile", "execute", "table", "page"} <= events.keys()
     command, case, execute, page = (events[name] for name in ("command", "case", "execute", "page"))
@@ -230,9 +218,10 @@ def test_a_trace_holds_what_command_and_worker_did(tmp_path):
 
 
 def test_a_trace_replaces_no_file(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    done = _gpuprof(tmp_path, "list", GPUPROF_TIMELINE=str(tmp_path / "mine.txt"))
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine", encoding="utf-8")
+    done = gpuprof("list", cwd=tmp_path, environment={"GPUPROF_TIMELINE": str(mine)})
     assert (done.returncode, done.stdout) == (2, "")
     assert "GPUPROF_TIMELINE" in done.stderr
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
+    assert mine.read_text(encoding="utf-8") == "mine"
