@@ -279,9 +279,7 @@ class Scheduler:
             return
         lanes = join.lanes & self.batch.live.lanes
         if lanes.any():
-            known = (mask for mask in (self.batch.live, join.mask) if np.array_equal(lanes, mask.lanes))
-            mask = next(known, None) or self.batch.live.of(lanes)
-            self._ready.append(BranchPath(join.block, mask, join.rejoin, join.above))
+            self._ready.append(BranchPath(join.block, self.batch.live.of(lanes), join.rejoin, join.above))
         else:
             self._arrived(join.above)
 
@@ -327,7 +325,7 @@ class Scheduler:
     def _split(self, block: RunnableBlock, path: BranchPath, sides: list[tuple[int, Mask]]) -> None:
         join, rejoin = path.above, block.rejoin
         if rejoin != path.rejoin:
-            join = Join(rejoin, path.mask.lanes, path.rejoin, path.above, path.mask)
+            join = Join(rejoin, path.mask.lanes, path.rejoin, path.above)
         elif join is not None:
             join.pending -= 1  # the path is replaced by its two sides
         for target, mask in sides:

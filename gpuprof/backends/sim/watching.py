@@ -9,7 +9,7 @@ sector.
 import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -182,9 +182,8 @@ class CacheWatch(Observer):
             if one.rows is not None and len(start):
                 width = int(one.rows[0][chosen][0])
                 start, nbytes = start + one.rows[1][: nbytes // width], width
-            each = np.minimum(np.arange(0, nbytes + _LINE_BYTES, _LINE_BYTES), nbytes - 1)
-            touched = start[:, None] + each >> _SECTOR + _LINE_SECTORS
-            seen["lines"] += copies * len(np.unique(touched))
+            start = start - (start[:1] & -_LINE_BYTES)
+            seen["lines"] += copies * _touched(start.tobytes(), nbytes)
             return seen, []
         if one.mask is None or self._left <= 0:
             return seen, []
@@ -234,6 +233,13 @@ class CacheWatch(Observer):
         if rank + unseen.sum() < steps.shape[1] or (steps @ np.rint(found) != moved).any():
             return None
         return tuple(np.where(unseen, _UNSEEN, found.round()).astype(np.int64).tolist())
+
+
+@lru_cache
+def _touched(starts: bytes, nbytes: int) -> int:
+    """How many lines stretches of so many bytes touch, from where each begins."""
+    each = np.minimum(np.arange(0, nbytes + _LINE_BYTES, _LINE_BYTES), nbytes - 1)
+    return len(np.unique(np.frombuffer(starts, np.int64)[:, None] + each >> _SECTOR + _LINE_SECTORS))
 
 
 def _of_block(each: Any, place: float) -> Any:

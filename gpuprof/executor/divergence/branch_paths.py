@@ -19,16 +19,12 @@ from gpuprof.executor.steps.batch import Batch
 
 @dataclass(eq=False)
 class Join:
-    """Where the paths that split off at one branch meet: `block`, run by `lanes` once none is `pending`.
-
-    `mask` are the lanes that came to the branch: what is known of these is known where they all go on.
-    """
+    """Where the paths that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
 
     block: int
     lanes: Bools
     rejoin: int
     above: "Join | None"
-    mask: Mask
     pending: int = 0
 
 

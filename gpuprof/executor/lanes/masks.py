@@ -13,6 +13,8 @@ from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 
 #: Lanes of a warp.
 WARP = 32
+#: Lanes of the masks of a batch that are kept, with what is known of them.
+_KNOWN_LANES = 1 << 21
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -24,28 +26,35 @@ class Mask:
     An axis of `lanes` is 1 where membership is uniform.
     """
 
-    def __init__(self, lanes: Bools, blocks: int, warps: int) -> None:
+    def __init__(
+        self, lanes: Bools, blocks: int, warps: int, known: "dict[bytes, Mask] | None" = None
+    ) -> None:
         self.lanes = lanes
         self.blocks = blocks
         self.warps = warps
-        self._narrow: Mask | None = None
+        self._narrowed: dict[tuple[int, ...], Bools] = {}
+        #: Those of the batch, so that what is known of one is known when it comes again.
+        self.known = {} if known is None else known
 
     def of(self, lanes: Bools) -> "Mask":
-        """Return another mask of the same batch."""
-        return Mask(lanes, self.blocks, self.warps)
+        """Return a mask of the same batch: the same object for the same lanes, as long as few differ."""
+        known, key = self.known, _key_of(lanes)
+        if key == self.key:
+            return self
+        if key not in known:
+            if len(known) * lanes.size > _KNOWN_LANES:
+                known.clear()
+            known[key] = Mask(lanes, self.blocks, self.warps, known)
+        return known[key]
 
     def of_blocks(self, blocks: NDArray[np.intp]) -> "Mask":
         """Return the lanes of some blocks, as a batch of these."""
         return Mask(rows_of(self.lanes, blocks), len(blocks), self.warps)
 
+    @cached_property
     def with_uniform_blocks(self) -> "Mask":
-        """Return the same set, as that of one block if all blocks have the same lanes."""
-        if len(self.lanes) == 1:
-            return self
-        if self._narrow is None:
-            same = bool((self.lanes == self.lanes[:1]).all())
-            self._narrow = self.of(self.lanes[:1]) if same else self
-        return self._narrow
+        """The same set, as that of one block if all blocks have the same lanes."""
+        return self.of(uniform_blocks(self.lanes))
 
     @cached_property
     def whole(self) -> bool:
@@ -55,11 +64,7 @@ class Mask:
     @cached_property
     def key(self) -> bytes:
         """The set as bytes, the same for equal masks."""
-        return b"%d,%d,%d:" % self.lanes.shape + self.lanes.tobytes()
-
-    def equals(self, other: "Mask") -> bool:
-        """Whether another mask of the same batch has the same lanes."""
-        return self is other or (self.lanes.shape == other.lanes.shape and self.key == other.key)
+        return _key_of(self.lanes)
 
     @cached_property
     def empty(self) -> bool:
@@ -102,7 +107,9 @@ class Mask:
 
     def narrowed_to(self, shape: tuple[int, ...]) -> Bools:
         """Return for each element of an operand of `shape` whether any lane in the set uses it."""
-        return np.broadcast_to(narrowed(self.lanes, shape), shape)
+        if shape not in self._narrowed:
+            self._narrowed[shape] = np.broadcast_to(narrowed(self.lanes, shape), shape)
+        return self._narrowed[shape]
 
     @cached_property
     def places(self) -> tuple[NDArray[np.intp], ...]:
@@ -150,6 +157,10 @@ class Mask:
 def _along(value: Lanes, places: tuple[NDArray[np.intp], ...]) -> tuple[Any, ...]:
     """Return how to index an operand, which has an axis of 1 where it is uniform, by places in the batch."""
     return tuple(at if extent > 1 else 0 for at, extent in zip(places, value.shape, strict=True))
+
+
+def _key_of(lanes: Bools) -> bytes:
+    return b"%d,%d,%d:" % lanes.shape + np.packbits(lanes).tobytes()
 
 
 def first_true(where: Bools) -> tuple[int, int, int]:

@@ -52,7 +52,7 @@ class Footprints:
 
     def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
         """Return by how far addresses have moved; None where they did not all alike."""
-        if self._first is None or not mask.equals(self._first[1]) or address.shape != self._first[0].shape:
+        if self._first is None or mask is not self._first[1] or address.shape != self._first[0].shape:
             return None
         first = self._first[0]
         by = address[:1, :1, :1] - first[:1, :1, :1]

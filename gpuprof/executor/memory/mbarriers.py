@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
+from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import SharedPattern
 
 #: Bytes of an mbarrier, and its alignment.
@@ -24,6 +25,8 @@ MBARRIER_BYTES = 8
 COUNT_LIMIT = (1 << 20) - 1
 #: Arrivals that are remembered.
 _REMEMBERED = 512
+#: Numbers of barriers that are remembered by patterns.
+_REMEMBERED_COLUMNS = 1 << 18
 #: Bits of the state that an arrival returns that hold the pending count; the phase stands above them.
 STATE_SHIFT = 20
 
@@ -64,6 +67,8 @@ class Mbarriers:
             np.zeros((blocks, 1), dtype=np.int64) for _ in range(5)
         )
         self.version = 0
+        #: Of patterns, by their serial numbers, that name barriers which are all present: which they are.
+        self.present_at: Kept[Columns] = Kept(_REMEMBERED_COLUMNS, np.size)
         self.arrivals: deque[tuple[tuple[int, int], Columns, Bools, Table]] = deque(maxlen=_REMEMBERED)
         self._column_at = np.zeros(shared_bytes // MBARRIER_BYTES + 1, dtype=np.intp)
         self._rows = np.arange(blocks)[:, None, None]
@@ -78,6 +83,7 @@ class Mbarriers:
 
     def initialise(self, pattern: SharedPattern, counts: Lanes) -> None:
         """Make barriers that take `counts` arrivals a phase; 0 ends their use."""
+        self.present_at = Kept(_REMEMBERED_COLUMNS, np.size)
         shape = (self.blocks, pattern.mask.warps, 32)
         lanes = np.broadcast_to(pattern.mask.lanes, shape)
         for address in np.unique(np.broadcast_to(_used_addresses(pattern), shape)[lanes]):

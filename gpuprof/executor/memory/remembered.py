@@ -52,7 +52,7 @@ class Remembered(Generic[T]):
         if last is not None and last[1] is mask and all(map(is_, operands, last[0])):
             return last[2]
         parts = [uniform_blocks(operand) for operand in operands]
-        content = (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
+        content = (mask.with_uniform_blocks.key, *((part.tobytes(), part.shape) for part in parts))
         if content not in self._known:
             made, elements = make(), max(1, sum(part.size for part in parts))
             if len(self._known) >= max(2, min(_TIMES, _ELEMENTS // elements)):

@@ -57,7 +57,7 @@ class SharedPattern:
     ) -> None:
         self.serial = next_serial()
         self.source = source = uniform_blocks(source)
-        self.mask = mask = mask.with_uniform_blocks()
+        self.mask = mask = mask.with_uniform_blocks
         self.size = size
         self.load = load
         self.address = source.astype(np.int64) + offset if place is None else uniform_blocks(place)

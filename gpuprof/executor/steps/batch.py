@@ -192,6 +192,7 @@ class Batch:
 
     def close(self) -> None:
         """Let go of everything: parts refer back here, and Python looks for such rings only now and then."""
+        self.mask.known.clear()
         vars(self).clear()
 
     @cached_property

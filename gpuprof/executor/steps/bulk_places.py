@@ -233,8 +233,11 @@ def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lane
     strides = tensor.item_bytes, *tensor.strides
     for axis, (start, count, extent) in enumerate(zip(first, tensor.counts, tensor.extents, strict=True)):
         step = tensor.steps[axis] if tensor.steps and axis else 1
-        # Not np.clip, which takes several times as long for the few values that there are.
-        before, within = (np.minimum(np.maximum(-(-(end - start) // step), 0), count) for end in (0, extent))
+        before, within = 0, count
+        if start.min() < 0 or start.max() + (count - 1) * step >= extent:
+            ends = 0, extent
+            # Not np.clip, which takes several times as long for the few values that there are.
+            before, within = (np.minimum(np.maximum(-(-(end - start) // step), 0), count) for end in ends)
         address = address + np.minimum(start + before * step, extent - 1) * strides[axis]
         total = total * (within - before)
         width = width if axis else total

@@ -39,6 +39,8 @@ class BarrierOperand:
         offset = memory.offset - window - coder.shared_start
         remote = names_cluster(item)
         self._space = SharedSpace(MemoryRequest(site, item.line, MBARRIER_BYTES, offset, remote=remote))
+        #: What instructions have alike that access the same barriers by the same address.
+        self._place = "mbarrier", offset, remote
         self._address = address_reader(coder, item, memory)
 
     def pattern(self, batch: Batch, mask: Mask, rank: int | None = None) -> SharedPattern:
@@ -46,7 +48,8 @@ class BarrierOperand:
         address = mask.joined(self._address(batch))
         if rank is not None:
             address = in_block(address, rank)
-        return self._space.examined(batch, address, mask, load=False)
+        known = batch.memo.patterns[self._place]
+        return known.of((address,), mask, lambda: self._space.checked(batch, address, mask, load=False))
 
     def use(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
         """Lanes use their barriers, perhaps a rank's, set up in order before: return their numbers."""
@@ -57,6 +60,9 @@ class BarrierOperand:
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
         """Return the number of each lane's barrier; one that was never initialised is a fault."""
+        return batch.mbarriers.present_at.of(pattern.serial, lambda: self._present(batch, mask, pattern))
+
+    def _present(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
         columns = batch.mbarriers.columns(pattern)
         absent = batch.mbarriers.at(batch.mbarriers.present, columns) == 0
         if absent.any() and (wrong := absent & mask.lanes).any():

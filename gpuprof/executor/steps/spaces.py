@@ -269,9 +269,10 @@ class SharedSpace:
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
         """Return an access's pattern, checked when it is new."""
         known = batch.memo.patterns[self.request]
-        return known.of((address,), mask, lambda: self._checked(batch, address, mask, load=load))
+        return known.of((address,), mask, lambda: self.checked(batch, address, mask, load=load))
 
-    def _checked(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
+    def checked(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
+        """Return the pattern of an access that nobody has made before."""
         request, place = self.request, None
         if batch.layout.several:
             start = address.astype(np.int64) + request.offset
