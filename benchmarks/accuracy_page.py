@@ -34,8 +34,8 @@ What the executor counts, beside what Nsight Compute counts of the same launch o
 one that does not, {public} kernels in the manner of public suites (`tests/executor/public_style`), and
 {random} random kernels. Of the shipped and public ones **{equal} of {asked} counters are equal**; each is a
 line of [data/executor-accuracy.csv](data/executor-accuracy.csv). Their results are the card's too: bit by
-bit, or closely where a kernel uses an approximation whose last bits the PTX ISA leaves open. {same} of the
-{random} random kernels left the same bits.
+bit, or closely where the PTX ISA leaves an approximation's last bits open. {same} of the {random} random
+kernels left the same bits.
 
 `python benchmarks/executor_accuracy.py record` makes the card's counts, `page` this page.
 """
@@ -51,7 +51,7 @@ LIMITS = """## What is compared, and what cannot be
   Conflicts that addresses cause are exact: `tests/executor/test_executor_wavefronts.py` holds 700 patterns
   against an H200.
 - Not compared: diverging branches, which ptxas turns into predicated instructions, and local memory, where
-  ptxas keeps a thread's array in registers when it can.
+  ptxas keeps a thread's array in registers.
 - At least so many, and shown so (`≥`): accesses where threads call `printf` or `malloc`, where they add
   to single halves, which a card repeats, and where they part at a call through a pointer.
 """

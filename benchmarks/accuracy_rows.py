@@ -29,7 +29,7 @@ __all__ = ["Compared", "Row", "executed_public", "executed_shipped", "reason_of"
 #: How far floating-point results may be apart that approximations, or fused products and sums, leave open.
 _CLOSE = 2e-4
 #: Longest that one shipped case may run, in seconds of the CPU: whoever else uses the machine.
-_LIMIT_S = 20
+_LIMIT_S = 60
 
 
 @dataclass(frozen=True)
