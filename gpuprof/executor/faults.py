@@ -44,6 +44,7 @@ class SharedByte:
         did: What that did there: the byte was "written", "read" or "changed".
         reads: Whether the thread itself only reads.
         apart: Whether it was a thread of another block.
+        unheard: Whether another lane of its warp has arrived at an mbarrier since, where it did not.
         read: Of what nobody had written, the line that read it, and what the thread does with the value.
     """
 
@@ -53,6 +54,7 @@ class SharedByte:
     did: str = ""
     reads: bool = False
     apart: bool = False
+    unheard: bool = False
     read: tuple[int, str] | None = None
 
 

@@ -54,6 +54,22 @@ __syncthreads();
 y[at] = tile[t ^ 32] * other[0];
 }
 
+//:: a lane that arrives for its warp
+//: words = [
+//:     "`tile`, read in line {4}, and a __syncwarp before another lane's arrival at an mbarrier is missing between lines {4} and {9} (",
+//: ]
+const unsigned read = (unsigned)__cvta_generic_to_shared(tile + 130);
+if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(read) : "memory");
+tile[t] = x[n - 1 - at];
+__syncthreads();
+y[at] = tile[t] * other[0];
+if (t == 32) asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(read) : "memory");
+if (t < 32) {
+asm volatile("{\n.reg .pred over;\nagain: mbarrier.try_wait.parity.shared.b64 over, [%0], 0;\n"
+             "@!over bra again;\n}" ::"r"(read) : "memory");
+tile[t + 32] = 1;
+}
+
 //:: a barrier within an if
 //: words = [" reads in line", "a barrier is missing between lines {3} and {5} ("]
 __shared__ float kept;

@@ -242,6 +242,8 @@ def _missing(program: Program, found: SharedByte, before: int, fault: KernelFaul
     line, barrier = fault.source_line, "a barrier is"
     if found.apart:
         barrier = "a barrier of the cluster that orders them is"
+    if found.unheard:
+        barrier = "a __syncwarp before another lane's arrival at an mbarrier is"
     told = f" in line {before}" in fault.detail
     did = "" if told else f"{found.did} in line {before}, and "
     if before != line:

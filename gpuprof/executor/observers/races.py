@@ -389,7 +389,9 @@ class Interval:
             who = one + of_block
         where, byte = self.layout.byte(address)
         apart = warp // self.layout.warps != position[1] // self.layout.warps
-        place = SharedByte(byte, self.layout.rank(address), line, _DID[name], reads, apart)
+        known = self._clocks.known[touch.block[hit[0]] % len(self._clocks.known), touch.warp[hit[0]], warp]
+        unheard = bool(stamps[warp] >> MOMENT_SHIFT <= known)
+        place = SharedByte(byte, self.layout.rank(address), line, _DID[name], reads, apart, unheard)
         said = f"{text.format(where, who)} since the last barrier"
         self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
 
