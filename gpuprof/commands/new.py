@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from keyword import iskeyword
@@ -19,7 +19,7 @@ from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
 from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.brackets import split_list
-from gpuprof.cuda_source.declarations import declarations
+from gpuprof.cuda_source.declarations import declarations, members
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
 from gpuprof.cuda_source.host_launch import HostLaunch, UnreadableError
 from gpuprof.cuda_source.masking import blank, masked
@@ -36,6 +36,7 @@ from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
 from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.problems.generators import default_generator
 from gpuprof.text import listed
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
@@ -167,9 +168,22 @@ def with_own_header(path: Path, source: str) -> str:
         (made,) = compile_entries_cached(source, path.name, [instance_of_own], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
     begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
-    names = [one if one in own else "" for one in function.template_names]
-    launch = partial(HostLaunch, source, name, lambda one: _bytes_of(str(instance.get(one, one))))
-    lines = [*_header(entry, own, taken, uses, block, code[begin:], launch, names)]
+    structs = {one.name: held for one in taken if (held := _members(source, one.type))}
+    around = _Around(
+        code[begin:],
+        partial(HostLaunch, source, name, lambda one: _bytes_of(str(instance.get(one, one)))),
+        [one if one in own else "" for one in function.template_names],
+        structs,
+        {
+            found["name"]: (
+                kind,
+                [_read(host.formula, one) or "" for one in re.findall(r"\[([^\]]*)", found["extents"])],
+            )
+            for found in _CONSTANT.finditer(code)
+            if (kind := _element(found["type"])) and len(re.findall(rf"\b{found['name']}\b", code)) > 1
+        },
+    )
+    lines = [*_header(entry, own, taken, uses, block, around)]
     return "\n".join(("/*gpuprof", *_named(others), *lines, "*/", source))
 
 
@@ -195,7 +209,8 @@ def _guards(code: str) -> dict[str, tuple[str, bool]]:
     found = {}
     for axis in "xyz":
         place = re.search(rf"\b(\w+)\s*=([^=;,]*)\bblockIdx\s*\.\s*{axis}\b(\s*[;,])?", code)
-        if place and (bound := re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(\w+)").search(code, place.end())):
+        held = re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(?:\w+\s*\.\s*)?(\w+)") if place else None
+        if place and held and (bound := held.search(code, place.end())):
             found[axis] = (bound[1], bool(place[3]) and not place[2].strip())
     return found
 
@@ -217,7 +232,45 @@ def _bytes_of(written: str) -> int | None:
     return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1) if kind else None
 
 
-_NO_LAUNCH = partial(HostLaunch, "", "", _bytes_of)
+def _members(source: str, struct: str) -> list[Declared]:
+    """The numbers that a struct consists of; none where it has anything else."""
+    found: list[Declared] = []
+    for one in declarations(source) or ():
+        around = re.sub(r"\{.*\}", "", one.code, flags=re.DOTALL)
+        if not struct or not re.search(rf"\bstruct\b.*\b{re.escape(struct)}\b", around):
+            continue
+        for member in members(one):
+            told = re.fullmatch(
+                r"\s*(?P<type>[\w\s]+?)\s*(?P<names>\b\w+(?:\s*,\s*\w+)*)\s*;\s*", member.code
+            )
+            if not told or not _element(told["type"]):
+                return []
+            found += [Declared(told[0], told["type"], name.strip()) for name in told["names"].split(",")]
+    return found
+
+
+_CONSTANT = re.compile(
+    r"\b__constant__\s+(?P<type>[\w\s:]+?)\s*\b(?P<name>\w+)\s*(?P<extents>(?:\[[^\]]*\]\s*)*);"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a source says beside the parameters of a kernel.
+
+    Args:
+        code: The kernel, and what stands below it.
+        launch: Its launch, by what formulas call its arguments.
+        template: Its template's integers.
+        structs: What structs that it takes consist of.
+        constants: What the host sets before a launch: types, and the extents of an array.
+    """
+
+    code: str
+    launch: Callable[..., HostLaunch]
+    template: Sequence[str]
+    structs: Mapping[str, Sequence[Declared]]
+    constants: Mapping[str, tuple[str, Sequence[str]]]
 
 
 def _instance(source: str, function: KernelFunction) -> list[str]:
@@ -256,7 +309,8 @@ def built_header(path: Path) -> str:
         taken.append(Declared(f"const {kind}", "" if one.is_struct else kind, f"x{number}"))
     block = _allowed(kernel.block_limits, (_THREADS,))
     others = [one for one in held.entries if one != entry]
-    return "\n".join((*_named(others), *_header(entry, {}, taken, uses, block), ""))
+    nothing = _Around("", partial(HostLaunch, "", "", _bytes_of), (), {}, {})
+    return "\n".join((*_named(others), *_header(entry, {}, taken, uses, block, nothing), ""))
 
 
 def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:
@@ -286,14 +340,16 @@ def _header(
     taken: Sequence[Declared],
     uses: Sequence[Use | None] | None,
     block: Sequence[int],
-    code: str = "",
-    launched: Callable[..., HostLaunch] = _NO_LAUNCH,
-    template: Sequence[str] = (),
+    around: _Around,
 ) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
     operation = function_of(re.split("[<(]", entry)[0].rpartition("::")[2])
     lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
-    kinds = {one.name: _element(one.type.replace("**", "*")) for one in taken}
+    structs = around.structs
+    flat = [*taken, *(member for members in structs.values() for member in members)]
+    kinds = {one.name: _element(one.type.replace("**", "*")) for one in flat}
+    if len(kinds) < len(flat) or not kinds.keys().isdisjoint(RESERVED):
+        structs, kinds = {}, {one.name: kinds[one.name] for one in taken}
     told = [*zip(taken, uses or repeat(None), strict=False)]
     arrays = {one.name: kinds[one.name] or _accessed(use) for one, use in told if one.type.endswith("*")}
     vectors = {one.name: kinds[one.name] and _VECTOR.search(one.type.rstrip("* ")) for one in taken}
@@ -302,10 +358,12 @@ def _header(
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
     sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
     places = {one.name: place for place, one in enumerate(taken)}
-    known = {places[name]: name for name in sizes}
-    host, alone = launched(known, template, {*kinds, *own, *RESERVED}), launched()
+    known: dict[int, Any] = {places[name]: name for name in sizes if name in places}
+    for name, members_of in structs.items():
+        known[places[name]] = {f".{one.name}": one.name for one in members_of if one.name in sizes}
+    host, alone = around.launch(known, around.template, {*kinds, *own, *RESERVED}), around.launch()
     launch = [_read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)]
-    fixed = all({*re.findall(r"[A-Za-z_]\w*", one)} <= {*own} for one in launch[1] or ())
+    fixed = all(_words(one) <= {*own} for one in launch[1] or ())
     if not fixed:
         launch[1] = _read(alone.extents, 1)
     of_grid = [*host.free, *sizes] or ["n"]
@@ -314,7 +372,7 @@ def _header(
         for name, kind in arrays.items()
         if name not in lists
     }
-    defaults = [_read(alone.argument, places[name]) or "" for name in sizes] + ["" for _ in host.free]
+    defaults = [_read(alone.argument, places.get(name, len(places))) or "" for name in [*sizes, *host.free]]
     sizes = [*sizes, *host.free] or ["n"]
     roles = {
         one.name: _role(one, use, bool(uses) and one.name not in lists)
@@ -327,8 +385,13 @@ def _header(
     names = {*arrays, *scalars, *sizes}
     # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
     arguments = [one.name if one.name in names else "1" if kinds[one.name] else "0" for one in taken]
-    guards = _guards(code)
+    for name, members_of in structs.items():
+        each = [f"{one.name if one.name in names else 1}{_as(kinds[one.name])}" for one in members_of]
+        arguments[places[name]] = f"{{{', '.join(each)}}}"
+    guards = _guards(around.code)
     bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
+    if len(bounds) != len(block):
+        bounds = [(name, False) for text in launch[0] or () for name in of_grid if name in _words(text)]
     if len(bounds) != len(block):
         bounds = [(name, False) for name in of_grid[: len(block)][::-1]]
     extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else of_grid[:2]
@@ -355,6 +418,20 @@ def _header(
         yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
         elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
         moved[elements] = moved.get(elements, 0) + ELEMENT_TYPES[kind].nbytes
+    constants = {
+        name: f"{name}_" if name in {*kinds, *sizes, *RESERVED} else name for name in around.constants
+    }
+    for name, (kind, cut) in around.constants.items():
+        if cut:
+            yield f'{constants[name]} = {{ shape = {listed_texts(cut)}, dtype = "{kind}" }}'
+        elif is_float(kind):
+            scalars[constants[name]] = kind
+    if constants:
+        yield "[symbols] # what the host sets before the launch"
+        yield from (
+            f'{name} = "{word if scalars.get(word) or around.constants[name][1] else 1}"'
+            for name, word in constants.items()
+        )
     if lists:
         yield "[workspace] # addresses of equal parts"
         for name, called in lists.items():
@@ -362,12 +439,28 @@ def _header(
     if scalars:
         yield "[scalars]"
         yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
-    each = " + ".join(f"{nbytes} * {elements}" for elements, nbytes in moved.items())
-    yield f'[work]\nbytes = "{each}" # that must move at least'
+    integers = [name for name, role in roles.items() if role != "out" and not is_float(arrays[name])]
+    if integers:
+        yield "[inputs] # or permutation, csr_offsets(nnz) …"
+        yield from (f'{lists.get(name, name)} = "{default_generator(arrays[name])}"' for name in integers)
+    nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
+    yield f'[work]\nbytes = "{nbytes}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
     yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
-    yield from (f'{name} = {{ value = "", relative = "4 * u" }}' for name in written)
-    yield from _launch(launch, fixed, own, block, bounds, code)
+    for name, kind in arrays.items():
+        tiny = ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
+        if (called := lists.get(name, name)) in written:
+            yield f'{called} = {{ value = "", relative = "4 * u"{tiny} }}'
+    yield from _launch(launch, fixed, own, block, bounds, around.code)
+
+
+def _words(formula: str) -> set[str]:
+    return {*re.findall(r"[A-Za-z_]\w*", formula)}
+
+
+def _as(kind: str | None) -> str:
+    """How the type of a struct's integer is said, unless it has 32 bits."""
+    return f" as {kind}" if kind and not is_float(kind) and ELEMENT_TYPES[kind].nbytes != 4 else ""
 
 
 def _launch(

@@ -40,7 +40,8 @@ class HostLaunch:
 
     Args:
         bytes_of: The size of a type of C.
-        known: What formulas call the integers that the kernel takes, by the place of the parameter.
+        known: What formulas call the integers that the kernel takes, by the place of the parameter; of a
+            struct, by its members.
         template: What they call those of its template; a launch that names them alike is read so.
         taken: What they use for something else.
     """
@@ -50,7 +51,7 @@ class HostLaunch:
         source: str,
         kernel: str,
         bytes_of: Callable[[str], int | None],
-        known: Mapping[int, str] = MappingProxyType({}),
+        known: Mapping[int, str | Mapping[str, str]] = MappingProxyType({}),
         template: Sequence[str] = (),
         taken: Collection[str] = (),
     ) -> None:
@@ -76,8 +77,9 @@ class HostLaunch:
             self._arguments = _split(values[0].strip("{} \n")) if values else []
         self._arguments = [_CASTS.sub(r"\1", one).replace("&", "").strip() for one in self._arguments]
         for place, name in known.items():
-            if place < len(self._arguments):
-                self._known.setdefault(self._arguments[place], set()).add(name)
+            for argument in self._arguments[place : place + 1]:
+                for member, word in {"": name}.items() if isinstance(name, str) else name.items():
+                    self._known.setdefault(f"{argument}{member}", set()).add(word)
         for word, name in zip(_split(written[1] or "") if written else (), template, strict=False):
             if name and re.fullmatch(r"[A-Za-z_]\w*", word):
                 self._known.setdefault(word, set()).add(name)
@@ -180,6 +182,8 @@ class HostLaunch:
                 return ast.Constant(int(value))
             case ast.Name(id=name):
                 return self._value(name)
+            case ast.Attribute(value=ast.Name(id=name), attr=member) if f"{name}.{member}" in self._known:
+                return self._value(f"{name}.{member}")
             case ast.Attribute(attr="multiProcessorCount"):
                 return ast.Name("sm_count")
             case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis):

@@ -181,7 +181,7 @@ def _template_values(parameters: Sequence[str], arguments: str) -> dict[str, str
         declaration, _, default = parameter.partition("=")
         words = declaration.split()
         value = given[index] if index < len(given) else default.strip()
-        if words and value:
+        if len(words) > 1 and value:  # it has a name
             values[words[-1]] = value
     return values
 

@@ -173,6 +173,24 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "sum(x, axis=1)", magnitude = "sum(abs(x), axis=1)"'},
         ),
         (
+            "#include <cuda_fp16.h>\n#define TAPS 3\n"
+            "struct Grid { int nx, ny; float scale; long long step; };"
+            " __constant__ float taps[2 * TAPS - 5]; __constant__ float shift;"
+            " __global__ void scaled(const float *x, const int *at, half *y, Grid g)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= g.nx) return;"
+            " y[j * g.nx + i] = __float2half(taps[0] * g.scale * x[j * g.nx + at[i] * g.step] + shift); }"
+            " int main() { Grid g{64, 4, 2, 1}; float *x; half *y; int *at;"
+            " cudaMalloc(&x, g.ny * g.nx * sizeof(float)); cudaMalloc(&y, g.nx * g.ny * sizeof(half));"
+            " cudaMalloc(&at, g.nx * sizeof(int));"
+            " scaled<<<dim3((g.nx + 31) / 32, g.ny), 32>>>(x, at, y, g); }",
+            {
+                '"ny", "step"]': '"ny"]',
+                "step as i64": "1 as i64",
+                "integers(0, 100)": "integers(0, nx)",
+                'value = ""': 'value = "take(taps * scale * x, at, axis=1) + shift"',
+            },
+        ),
+        (
             "__global__ void doubled(float **rows, int count, int n)"
             " { int row = blockIdx.x; if (row >= count) return;"
             " for (int i = threadIdx.x; i < n; i += blockDim.x) rows[row][i] *= 2; }",
