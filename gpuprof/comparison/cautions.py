@@ -371,12 +371,13 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
             beyond.append((speed.pct_of_limit, case))
     if beyond:
         share, case = max(beyond, key=lambda item: item[0])
+        uncounted = "" if case.executor_counters else ", or uncounted tensor cores did it"
         yield Banner(
             "beyond_peak",
             "bad",
             "A rate exceeds the theoretical peak",
-            f"{name_of_case(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or"
-            " counted work was not done.",
+            f"{name_of_case(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache,"
+            f" counted work was not done{uncounted}.",
             "Check the kernel, or measure a size that exceeds the L2 cache.",
         )
 

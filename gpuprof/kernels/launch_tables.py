@@ -84,7 +84,8 @@ def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapp
         try:
             blocks.append([evaluate(text, integers) for text in step.block])
         except ExpressionError as error:
-            raise reader.error("launches.block", f"of {step.entry} has no value: {error}") from error
+            fix = "It may use parameters and constants."
+            raise reader.error("launches.block", f"of {step.entry} has no value: {error}", fix) from error
         if min(blocks[-1]) < 1 or max(blocks[-1]) >= 2**31:
             raise reader.error("launches.block", f"of {step.entry} is {blocks[-1]}, not positive")
     return replace(NO_LAUNCH, block=_triple(blocks[0], 1))

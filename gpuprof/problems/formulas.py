@@ -288,7 +288,8 @@ def _known(text: str, values: Mapping[str, Any], language: Language) -> "_Formul
     """A formula that names nothing but these values."""
     formula = _parse(text, language)
     for name in sorted(formula.names - values.keys()):
-        raise ExpressionError(f"unknown name {name!r}; known are {', '.join(sorted(values))}")
+        known = f"; known are {', '.join(sorted(values))}" if values else ""
+        raise ExpressionError(f"unknown name {name!r}{known}")
     return formula
 
 

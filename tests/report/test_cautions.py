@@ -118,7 +118,7 @@ LIBRARY = run(
             of(cold("a", PEAK_US / 1.5), cold("b", PEAK_US / 2)),
             "beyond_peak",
             "bad",
-            (f"b {AT}: 200 % (possible: 100 %).",),
+            (f"b {AT}: 200 % (possible: 100 %).", "or uncounted tensor cores did it"),
         ),
         (
             of(cold("a", ci95_rel=0.0051), cold("b", ci95_rel=0.0249), cold("c", ci95_rel=0.005)),

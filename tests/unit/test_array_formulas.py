@@ -431,6 +431,11 @@ def test_what_has_no_value_says_why(text, words):
     assert str(caught.value) == words
 
 
+def test_where_nothing_is_known_nothing_is_listed():
+    with pytest.raises(ExpressionError, match=r"unknown name 'n'\Z"):
+        evaluate("n", {})
+
+
 @given(st.text(max_size=30))
 def test_any_text_gives_an_integer_or_an_expression_error(text):
     with contextlib.suppress(ExpressionError):

@@ -177,7 +177,7 @@ def test_parameters_move_every_formula():
             ('["THREADS"]', block, r"launches\.block")
             for block in ("[]", "[1.5]", "[1, 1, 1, 1]", "[2147483648]", "[0]", "[1, -1]", "[true]")
         ),
-        ('["THREADS"]', '["n"]', "launches.block of block_sums has no value: unknown name 'n'"),
+        ('["THREADS"]', '["n"]', "unknown name 'n'; known are THREADS. It may use parameters"),
         ('block = ["THREADS"]', 'block = ["THREADS - 128"]', r"launches.block of block_sums is \[0, 1, 1\]"),
         ('block = ["THREADS"]', 'block = ["THREADS"]\nany_block = true', "unknown field launches.any_block"),
         ('"n", "x", "partial"', '"n", "x", "other"', "arguments names 'other'"),

@@ -380,7 +380,7 @@ class GpuBackend(Backend):
             if faster := self._faster_keeping(checks, estimate, keeping):
                 return cold_only, faster
         if checks.restores_always:
-            return cold_only, ("Each launch appends to what it finds, so that arrays are restored before it",)
+            return cold_only, ("Each launch goes on from what it finds: arrays are restored before it",)
         most = timer.max_batch(launches)
         group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
 
