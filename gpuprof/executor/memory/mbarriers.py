@@ -187,10 +187,7 @@ class Mbarriers:
             brought = mask.thread_count * amounts[:, 0, 0].astype(np.int64)
             total[self._rows[:, 0, 0], columns[:, 0, 0]] = brought
             return total
-        shape = (self.blocks, mask.warps, 32)
-        lanes = np.broadcast_to(mask.lanes, shape)
-        place = np.broadcast_to(self._rows * total.shape[1] + columns, shape)[lanes]
-        np.add.at(total.reshape(-1), place, np.broadcast_to(amounts, shape)[lanes].astype(np.int64))
+        np.add.at(total, (mask.places[0], mask.held(columns)), mask.held(amounts).astype(np.int64))
         return total
 
     def describe(self, block: int, column: int) -> str:
