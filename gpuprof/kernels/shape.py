@@ -81,7 +81,7 @@ class ConfiguredCase:
         return configure(self.kernel, problem, self.launches[0].block, dict(self.params), device)
 
 
-def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PER_BLOCK) -> None:
+def check_block(kernel: Kernel, block: Extent) -> None:
     """Refuse a block that a kernel can never run with, whatever the problem's size."""
     if kernel.choices:
         raise InputError(
@@ -93,17 +93,25 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
             f"{kernel.id} takes several launches, each with a block of its own.",
             fix="Leave out --block for this kernel.",
         )
-    threads = math.prod(block)
-    if threads > max_threads:
-        raise InputError(
-            f"Block {format_extent(block)} has {threads} threads; a block holds at most {max_threads}.",
-            fix="Choose a smaller --block.",
-        )
+    check_threads(block)
     if not kernel.launch.any_block and block != kernel.launch.block:
         raise InputError(
             f"{kernel.id} runs with block {format_extent(kernel.launch.block)} only,"
             f" not {format_extent(block)}.",
             fix="Leave out --block; a header says any_block = true where it may be chosen.",
+        )
+
+
+def check_threads(block: Extent) -> None:
+    """Refuse a block that no kernel can run with."""
+    threads = math.prod(block)
+    if min(block) < 1:
+        raise InputError(f"Block {format_extent(block)} is empty.", fix="Each extent is at least 1.")
+    if threads > MAX_THREADS_PER_BLOCK:
+        raise InputError(
+            f"Block {format_extent(block)} has {threads} threads; a block holds at most"
+            f" {MAX_THREADS_PER_BLOCK}.",
+            fix="Choose a smaller block.",
         )
 
 

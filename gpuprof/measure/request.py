@@ -14,7 +14,7 @@ from gpuprof.errors import HeaderError, InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
-from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
+from gpuprof.kernels.shape import check_block, check_threads
 from gpuprof.machine import gib
 from gpuprof.measure.case import Case
 from gpuprof.operation import Operation, ReferenceDeclaration
@@ -25,7 +25,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import split_list
 from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
-from gpuprof.text import KERNEL_ENDINGS, Extent, format_extent
+from gpuprof.text import KERNEL_ENDINGS, Extent
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16
@@ -220,7 +220,7 @@ def make_request(
     for size in sizes:
         _check_extents(size, operation.dimensions)
     for block in blocks:
-        _check_threads(block)
+        check_threads(block)
     chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.rungs_of(kind))
     if not chosen:
         raise InputError(
@@ -282,18 +282,6 @@ def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
         raise InputError(f"Size {text} is too large.", fix=f"Extents go up to {MAX_EXTENT}.")
 
 
-def _check_threads(block: Extent) -> None:
-    threads = math.prod(block)
-    if min(block) < 1:
-        raise InputError(f"Block {format_extent(block)} is empty.", fix="Each extent is at least 1.")
-    if threads > MAX_THREADS_PER_BLOCK:
-        raise InputError(
-            f"Block {format_extent(block)} has {threads} threads; a block holds at most"
-            f" {MAX_THREADS_PER_BLOCK}.",
-            fix="Choose a smaller block.",
-        )
-
-
 def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: str) -> dict[str, float]:
     scalars = {}
     for name, value in given.items():
@@ -322,7 +310,7 @@ def _check_blocks(kernels: Sequence[Kernel], blocks: Sequence[Extent], chosen: b
     for kernel in kernels:
         for block in blocks:
             try:
-                check_block(kernel, block, MAX_THREADS_PER_BLOCK)
+                check_block(kernel, block)
             except InputError as error:
                 if chosen or len(kernels) == 1:
                     raise

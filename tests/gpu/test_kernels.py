@@ -68,7 +68,7 @@ def blocks_of(kernel):
     for block in BLOCKS if kernel.operation in ("gemm", "transpose") else ROW_BLOCKS:
         chosen = block or kernel.launch.block
         try:
-            check_block(kernel, chosen, 1024)
+            check_block(kernel, chosen)
         except InputError:
             continue
         yield chosen

@@ -216,7 +216,7 @@ def test_where_none_is_left_the_case_is_skipped(choices, problem, words):
 
 def test_block_is_not_the_users_to_choose():
     with pytest.raises(InputError) as caught:
-        check_block(parse_kernel(chooser(("naive", "1")), PATH), (1, 1, 1), 1024)
+        check_block(parse_kernel(chooser(("naive", "1")), PATH), (1, 1, 1))
     assert caught.value.what == "mine chooses its block itself: that of the kernel it picks for each size."
     assert caught.value.fix == "Leave out --block for this kernel."
 
