@@ -3,12 +3,16 @@
 """No control character of anybody's text reaches a terminal, and no text drowns what stands beside it."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit_support import gpuprof, write_transpose_kernel
+from unit_support import MINIMAL, gpuprof, parse_kernel, write_transpose_kernel
 
+from gpuprof.commands import listing
+from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.text import MOST_SHOWN, cut, one_line, visible
 
 #: What clears a screen, renames a window, goes back to overwrite, rings, or reverses the reading order.
@@ -94,14 +98,6 @@ TINY = ("--sizes", "64", "--device", "none", "--json", "r.json", "-q")
 
 
 def test_list_shows_a_header_without_its_control_characters_and_its_brackets_as_they_are(monkeypatch, capsys):
-    from pathlib import Path
-
-    from unit_support import MINIMAL, parse_kernel
-
-    from gpuprof.commands import listing
-    from gpuprof.kernels.catalog import Ladder
-    from gpuprof.kernels.shipped import shipped_operation
-
     source = MINIMAL["gemm"].replace('"Mine"', '"[bold]x[/bold] \\u001b[2J\\u0007"')
     kernel = parse_kernel(source, Path("mine.cu"))
     monkeypatch.setattr(listing, "shipped_ladder", lambda name: Ladder(shipped_operation(name), (kernel,)))
