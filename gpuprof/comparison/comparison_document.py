@@ -8,7 +8,7 @@ from typing import Literal
 
 from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import Subject
-from gpuprof.analysis.groups import kernel_record
+from gpuprof.analysis.status import is_reference
 from gpuprof.comparison.compared import Basis, CaseVerdict, ComparedRuns
 from gpuprof.comparison.gates import GateResult, Held
 from gpuprof.comparison.gates import Outcome as GateOutcome
@@ -221,7 +221,7 @@ def _case(
         tuple(map(_figure, found.moved)) if found else (),
         found.same_source if found else None,
         found.other_identity if found else (),
-        case.is_reference or kernel_record(run, case.kernel).is_reference,
+        is_reference(run, case),
     )
 
 

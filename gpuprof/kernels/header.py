@@ -283,7 +283,7 @@ def _read_kernel(
     name = _read_id(reader, path.stem)
     workspace = read_workspace(reader, operation)
     maps = read_tensor_maps(reader, (*operation.arrays, *workspace))
-    parameters = _read_integers(reader, "parameters")
+    parameters = _read_parameters(reader)
     constants, derived = _read_constants(reader)
     base = Kernel(
         id=name,
@@ -357,7 +357,7 @@ def _read_variant(
     Macros of the command line, `defined`, come before the variant's.
     """
     name = _read_id(reader)
-    parameters = _read_integers(reader, "parameters")
+    parameters = _read_parameters(reader)
     for key in parameters:
         if key not in kernel.parameters:
             known = ", ".join(kernel.parameters)
@@ -428,8 +428,8 @@ def _read_constants(reader: TableReader) -> tuple[Mapping[str, int], Mapping[str
     return _checked_integers(reader, "constants", integers), derived
 
 
-def _read_integers(reader: TableReader, key: str) -> Mapping[str, int]:
-    return _checked_integers(reader, key, reader.take(key, dict, {}))
+def _read_parameters(reader: TableReader) -> Mapping[str, int]:
+    return _checked_integers(reader, "parameters", reader.take("parameters", dict, {}))
 
 
 def _checked_integers(reader: TableReader, key: str, values: Mapping[str, object]) -> Mapping[str, int]:
