@@ -362,10 +362,15 @@ def _header(
     for name, members_of in structs.items():
         known[places[name]] = {f".{one.name}": one.name for one in members_of if one.name in sizes}
     host, alone = around.launch(known, around.template, {*kinds, *own, *RESERVED}), around.launch()
-    launch = [_read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)]
-    fixed = all(_words(one) <= {*own} for one in launch[1] or ())
+    grid, held, shared = _read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)
+    for axis, one in zip("xyz", held or (), strict=False):
+        if one in host.free:  # a launcher that takes the block
+            host.free.remove(one)
+            grid = grid and [re.sub(rf"\b{one}\b", f"block_{axis}", text) for text in grid]
+            shared = shared and re.sub(rf"\b{one}\b", f"block_{axis}", shared)
+    fixed = all(_words(one) <= {*own} for one in held or ())
     if not fixed:
-        launch[1] = _read(alone.extents, 1)
+        held = _read(alone.extents, 1)
     of_grid = [*host.free, *sizes] or ["n"]
     allocated = {
         name: _read(host.shape, places[name], ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)))
@@ -391,7 +396,7 @@ def _header(
     guards = _guards(around.code)
     bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
     if len(bounds) != len(block):
-        bounds = [(name, False) for text in launch[0] or () for name in of_grid if name in _words(text)]
+        bounds = [(name, False) for text in grid or () for name in of_grid if name in _words(text)]
     if len(bounds) != len(block):
         bounds = [(name, False) for name in of_grid[: len(block)][::-1]]
     extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else of_grid[:2]
@@ -446,12 +451,14 @@ def _header(
     nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
     yield f'[work]\nbytes = "{nbytes}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
-    yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
+    if any(is_float(arrays[name]) for name in roles if roles[name] != "in"):
+        yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
     for name, kind in arrays.items():
-        tiny = ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
+        error = ', relative = "4 * u"' * is_float(kind)
+        error += ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
         if (called := lists.get(name, name)) in written:
-            yield f'{called} = {{ value = "", relative = "4 * u"{tiny} }}'
-    yield from _launch(launch, fixed, own, block, bounds, around.code)
+            yield f'{called} = {{ value = ""{error} }}'
+    yield from _launch((grid, held, shared), fixed, own, block, bounds, around.code)
 
 
 def _words(formula: str) -> set[str]:
@@ -492,7 +499,7 @@ def _launch(
         words["dynamic_shared_bytes"] = shared
     guessed = listed([word for word, text in words.items() if text is None])
     yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
-    yield f"block = {block}" + " # which default_sizes need" * (not fixed)
+    yield f"block = {block}" + " # which default_sizes need" * (not fixed and threads is not None)
     yield f"grid = {listed_texts(grid)}"
     if len(words) > 2 or shared not in (None, "0"):
         yield f'dynamic_shared_bytes = "{shared or "4 * threads"}"'

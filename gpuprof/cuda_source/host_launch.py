@@ -16,7 +16,7 @@ from gpuprof.cuda_source.masking import masked, without_directives
 #: What says nothing to a formula of integers: casts, and the suffix of a number.
 _CASTS = re.compile(
     r"\(\s*(?:(?:const|unsigned|signed|int|long|short|size_t|float|double|u?int\d+_t|uint|void|\*)\s*)+\)"
-    r"|\bstatic_cast\s*<[^<>]*>|\bstd\s*::|\b(\d[\d.]*)[uUlLfF]+\b"
+    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\bstd\s*::|\b(\d[\d.]*)[uUlLfF]+\b"
 )
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -44,6 +44,7 @@ class HostLaunch:
             struct, by its members.
         template: What they call those of its template; a launch that names them alike is read so.
         taken: What they use for something else.
+        plainly: Whether it is no kernel, but called as functions are.
     """
 
     def __init__(
@@ -54,13 +55,19 @@ class HostLaunch:
         known: Mapping[int, str | Mapping[str, str]] = MappingProxyType({}),
         template: Sequence[str] = (),
         taken: Collection[str] = (),
+        *,
+        plainly: bool = False,
     ) -> None:
+        self._source, self._plainly = source, plainly
         self._file, self._taken, self._bytes_of = masked(source), taken, bytes_of
         code = without_directives(self._file)
         written = re.search(rf"\b{kernel}\s*(?:<([^;(){{}}]*)>\s*)?<<<([^;]*?)>>>\s*(?=\()", code)
         called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
-        found = written or called
         cut = declarations(source) or ()
+        calls = re.finditer(rf"\b{kernel}\s*(?:<[^;(){{}}]*>\s*)?(?=\()", code) if plainly else ()
+        bodies = [(one.begin + len(one.head), one.end) for one in cut if f"{kernel}(" not in one.head]
+        inside = (one for one in calls if any(begin < one.start() < end for begin, end in bodies))
+        found = next(inside, None) if plainly else written or called
         around = [one for one in cut if found and one.begin <= found.start() < one.end]
         self._head = around[0].head if around else ""
         self._body = code[around[0].begin : found.start()] if found and around else ""
@@ -71,11 +78,12 @@ class HostLaunch:
         given = _list_at(code, found.end()) if found else []
         self._configuration, self._arguments = _split(written[2]) if written else [], given
         self._known: dict[str, set[str]] = {}
-        if called and not written:
+        if found and found is called:
             self._configuration = [*given[1:3], *given[4:5]]
             values = _after(self._body, rf"\b{re.escape(given[3])}\s*\[\s*\w*\s*\]\s*=") if given[3:] else []
             self._arguments = _split(values[0].strip("{} \n")) if values else []
-        self._arguments = [_CASTS.sub(r"\1", one).replace("&", "").strip() for one in self._arguments]
+        plain = (_CASTS.sub(r"\1", one).replace("&", "").strip() for one in self._arguments)
+        self._arguments = [re.sub(r"\A\(\s*(\w+)\s*\)\Z", r"\1", one) for one in plain]
         for place, name in known.items():
             for argument in self._arguments[place : place + 1]:
                 for member, word in {"": name}.items() if isinstance(name, str) else name.items():
@@ -110,7 +118,7 @@ class HostLaunch:
         found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._body)
         size = _list_at(self._body, found.end())[1:2] if found else []
         if not size:
-            raise UnreadableError
+            return self._outer_shape(place, nbytes)
         constant, extents = 1, []
         for one in _parts(self._parsed(size[0]), ast.Mult):
             factor = _constant(one)
@@ -119,6 +127,27 @@ class HostLaunch:
         if constant % nbytes:
             raise UnreadableError
         return [*extents, *[str(constant // nbytes)] * (constant > nbytes or not extents)]
+
+    def _outer_shape(self, place: int, nbytes: int) -> list[str]:
+        """Extents of an array that the function around the launch is given, as its caller allocates it."""
+        named = re.search(r"\b(\w+)\s*(?=\()", self._head)
+        taken = (
+            [re.findall(r"\w+|$", one)[-2:][0] for one in _list_at(self._head, named.end())] if named else []
+        )
+        if self._plainly or not named or self._arguments[place] not in taken:
+            raise UnreadableError
+        known = {
+            index: next(iter(self._known[one]))
+            for index, one in enumerate(taken)
+            if len(self._known.get(one, ())) == 1
+        }
+        outer = HostLaunch(self._source, named[1], self._bytes_of, known, (), self._taken, plainly=True)
+        extents = outer.shape(taken.index(self._arguments[place]), nbytes)
+        if any(
+            one.isdecimal() and one != "1" for one in extents
+        ):  # perhaps what the function computes a size of
+            raise UnreadableError
+        return extents
 
     def _extents(self, text: str, deepest: int = _DEEPEST) -> list[ast.expr]:
         """What a `dim3`, or an integer for one, holds."""

@@ -112,6 +112,14 @@ def test_array_has_the_extents_that_it_is_allocated_with(nbytes, shape):
     assert told(launch_of("k<<<1, 1>>>(d_x, W, H);", nbytes=nbytes).shape, 0, 4) == shape
 
 
+def test_array_of_a_launcher_has_the_extents_that_its_caller_allocates():
+    main = "main() { float *A; cudaMalloc(&A, NBYTES * sizeof(float)); run(1, A, cols, 2, rows); }\nvoid run("
+    for nbytes, shape in {"rows * cols": ["h", "w"], "cols * 8": None, "other * cols": None}.items():
+        host = f"int {main.replace('NBYTES', nbytes)}int m, float *x, int W, int one, int H)"
+        launch = launch_of("k<<<1, 1>>>(reinterpret_cast<float *>(x), W, H);", host)
+        assert told(launch.shape, 0, 4) == shape
+
+
 def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
     launch = launch_of("auto batch = y.size(0); dim3 g(batch, 2); k<<<g, 1>>>(d_x, W, H);")
     assert (launch.extents(0), launch.free) == (["batch", "2"], ["batch"])
