@@ -25,6 +25,7 @@ from gpuprof.kernels.shape import check_block
 from gpuprof.kernels.texture import texture_specs
 from gpuprof.measure.request import AUTO, USUAL, Request, Selection, make_request, select
 from gpuprof.operation import Operation
+from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.text import KERNEL_ENDINGS, Extent
 
@@ -102,8 +103,14 @@ def _without_lists(given: Mapping[str, Any], lists: Mapping[str, tuple[str, ...]
     return found
 
 
-def with_constants(call: "Call") -> "Call":
-    """A call whose numbers may become constants of the code, which computes with them."""
+def of_function(call: "Call") -> "Call":
+    """A call of a function, which takes the types of what it is given, and whose numbers may be constants."""
+    arrays = call.operation.arrays
+    given = {one.dtype for one in arrays.values() if one.role != "out" and ELEMENT_TYPES[one.dtype].roundoff}
+    if given and "f64" not in given:
+        for name in (name for name, one in arrays.items() if one.role == "out" and one.dtype == "f64"):
+            what = f"{name} is expected in float64, and no array in args is."
+            raise InputError(what, fix="Expect it in its own type, or give an array of float64 for it.")
     scalars = {name: replace(one, neutral=one.default) for name, one in call.operation.scalars.items()}
     return replace(call, operation=replace(call.operation, scalars=scalars))
 

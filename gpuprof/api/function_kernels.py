@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import BareLaunch, extents, given_call, launched, with_constants
+from gpuprof.api.calling import BareLaunch, extents, given_call, launched, of_function
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -60,7 +60,7 @@ def function_request(
             what = f"{_name_of(function)} takes {takes}, and args has {', '.join(args)}."
             raise InputError(what, fix="Name each of its parameters in args.")
     in_order = {name: args[name] for name in _names_of(functions[0], args)}
-    read = with_constants(given_call(_name_of(functions[0]), in_order, expect, said, folder))
+    read = of_function(given_call(_name_of(functions[0]), in_order, expect, said, folder))
     arch = named_arch(how.device, how.arch)
     kernels = tuple(
         _kernel(function, rung, read, args, launch, arch, how.compile_timeout_s)

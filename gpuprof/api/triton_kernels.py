@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import LaunchValue, address_tables, extents, given_call, with_constants
+from gpuprof.api.calling import LaunchValue, address_tables, extents, given_call, of_function
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -81,7 +81,7 @@ def triton_request(
     for function in found:
         _check_names(function, {**args, **constants})
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
-    read = with_constants(given_call(first.name, in_order, expect, said, folder))
+    read = of_function(given_call(first.name, in_order, expect, said, folder))
     options = {name: value for name, value in said.items() if name in _OPTIONS}
     given = {**arguments, **absent, **constants, **options}
     calls = [

@@ -155,6 +155,7 @@ def test_a_compiler_that_does_not_end_is_ended():
         ({"grid": "x"}, "grid has no value"),
         ({"grid": lambda meta: meta["m"]}, r"grid raises KeyError: 'm'\. It is given out, x, n, "),
         ({"params": {"BLOCK": 3}}, "params does not go with"),
+        ({"scale": np.float64(2)}, "out is expected in float64, and no array in args is"),
     ],
 )
 def test_what_does_not_fit_is_refused(given, told):
