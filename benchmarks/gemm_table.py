@@ -144,7 +144,7 @@ _OF_HALVES = (
     (
         sys.maxsize,
         (
-            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned"),
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_turned"),
             *("wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_turns"),
         ),
     ),
@@ -171,7 +171,7 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (sys.maxsize, ("tf32",)),
     ),
     "e4m3": (
-        (300_000, ("e4m3_split", "e4m3_64_fit", "e4m3_64_pairs")),
+        (300_000, ("e4m3_split", "e4m3_split_128", "e4m3_64_fit", "e4m3_64_pairs")),
         (2_100_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turns")),
         (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
     ),

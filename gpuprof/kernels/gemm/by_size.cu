@@ -20,9 +20,9 @@ because = "Such rows of a small C or few products: threads gather them, as a cop
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
 [[choose]]
-kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_split_below", "wgmma_split_128", "wgmma_split_128_2x2", "wgmma_split_128_4", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_192_beside", "wgmma_store_turned", "wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_turned_64", "wgmma_store_turned_2x4", "wgmma_store_turns", "wgmma_store_fit"]
+kernel = ["wgmma_split", "wgmma_split_pairs", "wgmma_split_below", "wgmma_split_128", "wgmma_split_128_2x2", "wgmma_split_128_4", "wgmma_store_64", "wgmma_store_64_below", "wgmma_store_64_beside", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_turned", "wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_turned_64", "wgmma_store_turned_2x4", "wgmma_store_turns", "wgmma_store_fit"]
 when = "real_bytes == 2"
-least = "4730000 + 639 * CYCLES + 1720 * WRITES + 70800 * CLUSTER"
+least = "4450000 + 639 * CYCLES + 1380 * WRITES + 70300 * CLUSTER"
 because = "Split where C has few tiles; 64 rows fill one wave, 128 or more many; turned where tiles begin within lines; beside, below and square clusters share what they fetch."
 
 [[choose]]
@@ -34,7 +34,7 @@ because = "Rows that the copy engine does not take, of a larger C; mma_async whe
 [[choose]]
 kernel = ["tf32_split", "tf32_64", "tf32_64_beside", "tf32"]
 when = "real_bytes == 4"
-least = "4110000 + 270 * CYCLES + 145000 * WAITS + 6520 * WRITES"
+least = "3950000 + 272 * CYCLES + 143000 * WAITS + 6050 * WRITES"
 because = "As of two bytes: k split where C has few tiles, 64 columns to fill one wave, 128 for many."
 
 [[choose]]

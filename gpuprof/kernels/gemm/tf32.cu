@@ -83,7 +83,7 @@ COLUMNS = "cdiv(N, BN * SHARING)" # of clusters
 DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // SHARING) * (sm_count // SHARING) // COLUMNS" # tiles in a column, in no more waves
 BM = "TALLEST if SPLIT else max(64, 16 * cdiv(M, 16 * DOWN))" # rows of C per block
 A_ROWS = "min(BM, cdiv(M, 8 * SHARING) * 8 * SHARING)" # of a tile of A that are fetched
-CLUSTER = "max(2, min(8, 3 * sm_count // (4 * COLUMNS * cdiv(M, BM)))) if SPLIT else SHARING"
+CLUSTER = "max(3 if 7 * COLUMNS * cdiv(M, BM) <= 2 * sm_count else 2, min(8, 3 * sm_count // (4 * COLUMNS * cdiv(M, BM)))) if SPLIT else SHARING"
 STAGES = "min(8, 1808 // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "COLUMNS * cdiv(M, BM)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them

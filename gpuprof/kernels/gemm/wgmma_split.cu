@@ -11,7 +11,7 @@ shape_of = "wgmma_producer"
 title = "k split over the blocks of a cluster"
 idea = "For a C of few tiles: the blocks of a cluster share out the k of a tile, and each adds up a part of the sums, which the others send to its shared memory."
 after = "wgmma_producer"
-change = "So many blocks a tile that three quarters of the SMs have one, two to eight: grid_blocks rise. Clusters of more would leave SMs idle, since each lies within one group of them."
+change = "So many blocks a tile that three quarters of the SMs have one, two to eight: grid_blocks rise. Clusters of more would leave SMs idle, since each lies within one group of them; but three fit well."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 
 [variants.moves]
@@ -131,7 +131,7 @@ FITTED = "(sm_count if SAME_K * WAYS <= 2 else sm_count * 10 // 11) // (SAME_K *
 FEWEST = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), FITTED)" # waves of them,
 FIT = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * BESIDE * (FEWEST * FITTED // ROWS)))" # and columns that fill these
 BN = "FIT if GRAIN else NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block
-CLUSTER = "SAME_K * (WAYS if WAYS else max(2, min(8 // SAME_K, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
+CLUSTER = "SAME_K * (WAYS if WAYS else max(3 if 7 * SAME_K * cdiv(M, BM) * cdiv(N, BN) <= 2 * sm_count else 2, min(8 // SAME_K, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
 STAGES = "min(8, (1808 - BM) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
@@ -141,7 +141,7 @@ READ = "7 * BM // 4"
 MULTIPLIED = "BM * BN * 41 // 1600"
 MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
-CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))"
+CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST)) + 4000 * (WAVES - 1)" # each wave begins anew
 WRITES = "(4 * WAVES + 14 * (CLUSTER - SAME_K) // CLUSTER) * BM * BN // 128" # and what blocks send each other
 
 [parameters]
