@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
+from warnings import catch_warnings, simplefilter
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import declarations
@@ -29,6 +30,8 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 _ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
 #: Definitions within each other that anybody writes.
 _DEEPEST = 32
+#: The longest list of a template's arguments that anybody writes.
+_LONGEST = 500
 
 
 class UnreadableError(Exception):
@@ -61,7 +64,9 @@ class HostLaunch:
         self._source, self._plainly = source, plainly
         self._file, self._taken, self._bytes_of = masked(source), taken, bytes_of
         code = without_directives(self._file)
-        written = re.search(rf"\b{kernel}\s*(?:<([^;(){{}}]*)>\s*)?<<<([^;]*?)>>>\s*(?=\()", code)
+        written = re.search(
+            rf"\b{kernel}\s*(?:<([^;(){{}}]{{0,{_LONGEST}}})>\s*)?<<<([^;]*?)>>>\s*(?=\()", code
+        )
         called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
         cut = declarations(source) or ()
         calls = re.finditer(rf"\b{kernel}\s*(?:<[^;(){{}}]*>\s*)?(?=\()", code) if plainly else ()
@@ -114,7 +119,9 @@ class HostLaunch:
 
     def shape(self, place: int, nbytes: int) -> list[str]:
         """Extents of what is given for a parameter, elements of so many bytes, as `cudaMalloc` has them."""
-        name = re.escape((self._arguments[place : place + 1] or ["?"])[0])
+        if place >= len(self._arguments):
+            raise UnreadableError
+        name = re.escape(self._arguments[place])
         found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._body)
         size = _list_at(self._body, found.end())[1:2] if found else []
         if not size:
@@ -199,8 +206,17 @@ class HostLaunch:
             if self._depth > _DEEPEST:
                 raise UnreadableError
             plain = _CASTS.sub(r"\1", text)
-            return self._read(ast.parse(f"({plain})", mode="eval").body)
-        except (SyntaxError, ValueError, ArithmeticError, MemoryError, RecursionError) as error:
+            with catch_warnings():
+                simplefilter("error")  # of what only looks like a number
+                return self._read(ast.parse(f"({plain})", mode="eval").body)
+        except (
+            SyntaxError,
+            SyntaxWarning,
+            ValueError,
+            ArithmeticError,
+            MemoryError,
+            RecursionError,
+        ) as error:
             raise UnreadableError from error
         finally:
             self._depth -= 1

@@ -84,7 +84,8 @@ def told(question, *given):
         ("int n = 1; if (W) n = 2; k<<<n, m, a ? 1 : 2>>>(d_x, W, H);", None, None, None),
         ("int n = n; occupancy(&m); int m = 1; k<<<n, m, 1 / 0>>>(d_x, W, H);", None, None, None),
         ("other<<<1, 1, 1>>>(d_x, W, H);", None, None, None),
-        ("k<<<1.5, rows, ((>>>(d_x, W, H);", None, None, None),
+        ("k<<<1.5, 1if, ((>>>(d_x);", None, None, None),
+        ("k<<<-W, +W, !W>>>();", None, None, None),
     ],
 )
 def test_launch_is_read_as_the_host_writes_it(code, grid, block, shared):
@@ -95,6 +96,8 @@ def test_launch_is_read_as_the_host_writes_it(code, grid, block, shared):
         shared,
     ]
     assert not launch.free
+    if grid is None:
+        assert told(launch.shape, 2, 4) is None
 
 
 @pytest.mark.parametrize(
