@@ -449,7 +449,7 @@ def _header(
         yield "[inputs] # or permutation, csr_offsets(nnz) …"
         yield from (f'{lists.get(name, name)} = "{default_generator(arrays[name])}"' for name in integers)
     nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
-    yield f'[work]\nbytes = "{nbytes}" # that must move at least'
+    yield f'[work]\nbytes = "{nbytes or 0}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
     if any(is_float(arrays[name]) for name in roles if roles[name] != "in"):
         yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
