@@ -247,7 +247,8 @@ class _AnchorFinder:
         if (line := _elected(block)) is not None:
             found.lanes = line
             return found
-        turns = _turns(number, block, own)
+        # Whether control goes from its end back to the begin of a loop that it is in.
+        turns = any(after in own and number in own[after].body for after in block.successors)
         for one in block.instructions:
             if one.opcode == DIVERGED or one.line not in self.homes or one.line in self.waiting:
                 continue
@@ -317,11 +318,6 @@ class _AnchorFinder:
             for one in self.code.blocks[number].instructions
             if (one.line, one.opcode) == (line, opcode)
         )
-
-
-def _turns(number: int, block: Block, loops: Mapping[int, Loop]) -> bool:
-    """Whether control goes from the end of a block back to the begin of a loop that it is in."""
-    return any(after in loops and number in loops[after].body for after in block.successors)
 
 
 def _apart(blocks: Sequence[Block]) -> set[int]:
