@@ -215,10 +215,10 @@ def test_a_comparison_with_a_revision_runs_nothing_of_the_repositorys_configurat
     assert not (repository.parent / "mark").exists(), (repository.parent / "mark").read_text()
 
 
-def version_of(root, revision="HEAD", folders=()):
+def version_of(root, revision="HEAD"):
     """The files of a version, by their names."""
     here = Repository.around([root / "ops"])
-    with here.version(here.commit(revision), folders) as folder:
+    with here.version(here.commit(revision), ()) as folder:
         return {
             str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if not path.is_dir()
         }

@@ -33,21 +33,20 @@ SCHEMA = json_schema(ComparisonDocument)
 GATES = ("time > 3%", "spill_bytes > 0", "global_load_sectors > 10", "bound == 'shared'", "missing or new")
 
 
-def case_of(comparison, kernel, size="128"):
-    (case,) = (
-        c for c in comparison.cases if c.new.case.kernel == kernel and c.new.case.problem.label == size
-    )
-    return case
+def case_of(comparison, kernel):
+    of_kernel = (case for case in comparison.cases if case.new.case.kernel == kernel)
+    return next(case for case in of_kernel if case.new.case.problem.label == "128")
 
 
 #: What one case may have of another.
 MEASURED = ("outcome", "timing", "counters", "executor_counters", "occupancy", "resources", "chosen")
 
 
-def everything(comparison, file):
+def everything(comparison):
     """Every rendering of a comparison, read back as far as it can be."""
     gates = hold_comparison(read_gates(GATES, with_base=True), comparison)
     report = comparison_report(comparison, gates)
+    file = io.StringIO()
     print_document(report, file=file, width=60)
     found = document([comparison], [gates], Tool("gpuprof", "0"))
     text = dumps(found)
@@ -60,7 +59,6 @@ def everything(comparison, file):
         "markdown": markdown_of(report),
         "html": comparison_page([(comparison, gates)], Tool("gpuprof", "0")),
         "junit": junit,
-        "json": text,
     }
 
 
@@ -198,10 +196,10 @@ def modelled(run, **medians_us):
 def test_without_times_modelled_ones_are_compared(before, after, verdict, said):
     base, new = (modelled(runs.sim_run(), naive=us) for us in (before, after))
     comparison = compare_runs(base, new)
-    found = case_of(comparison, "naive", "128")
+    found = case_of(comparison, "naive")
     assert (found.verdict, found.basis) == (verdict, "model" if after else "nothing")
     assert found.sentence.startswith(said)
-    texts = everything(comparison, io.StringIO())
+    texts = everything(comparison)
     assert ("modelled" in comparison.headline) == bool(after)
     assert all((f"{verdict}, modelled" in texts[kind]) == bool(after) for kind in ("markdown", "html"))
     assert ("20 µs" in texts["markdown"]) == bool(after)  # no model is good for a third digit
@@ -211,7 +209,7 @@ def test_without_times_modelled_ones_are_compared(before, after, verdict, said):
 def test_a_measured_time_and_a_modelled_one_are_not_compared():
     timed, counted = ladder(1), modelled(runs.sim_run(), naive=20.0)
     comparison = compare_runs(timed, counted, force=True)
-    found = case_of(comparison, "naive", "128")
+    found = case_of(comparison, "naive")
     assert (found.verdict, found.basis, found.judgement) == ("unmeasured", "nothing", None)
     assert found.sentence.startswith("timed in one run only")
 
@@ -256,7 +254,7 @@ def test_nothing_to_compare_is_refused():
         compare_runs(ladder(1), other)
     comparison = compare_runs(runs.empty_run(), runs.empty_run(), force=True)
     assert (comparison.verdict, comparison.headline) == ("unmeasured", "nothing to compare")
-    assert "nothing to compare" in everything(comparison, io.StringIO())["html"]
+    assert "nothing to compare" in everything(comparison)["html"]
 
 
 # Rounds.
@@ -276,12 +274,11 @@ def test_a_round_that_goes_wrong_is_what_became_of_the_case():
 
 def test_hostile_names_stay_text():
     comparison = compare_runs(runs.hostile_run(), runs.hostile_run(), base_name=HOSTILE, new_name=HOSTILE)
-    texts = everything(comparison, io.StringIO())
+    texts = everything(comparison)
     assert "<img src=x" not in texts["html"]
     assert "</script><img" not in texts["html"]
     assert "<img" not in texts["markdown"]
-    assert "\x1b" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
-    assert "\u202e" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
+    assert not {"\x1b", "\u202e"} & {*"".join(texts.values())}
 
 
 @pytest.mark.parametrize("width", [60, 120])
@@ -300,7 +297,7 @@ def test_the_terminals_lines_fit_and_ascii_is_enough(width):
 
 
 def test_the_page_runs_no_script_and_loads_nothing():
-    page = everything(compare_runs(ladder(), ladder(seed=3)), io.StringIO())["html"]
+    page = everything(compare_runs(ladder(), ladder(seed=3)))["html"]
     assert re.findall(r"<script[^>]*>", page) == ['<script type="application/json" id="gpuprof-comparison">']
     assert "script-src 'none'" in page
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
@@ -325,8 +322,8 @@ def pairs(draw):
 @given(pairs())
 def test_any_two_runs_can_be_compared_and_shown(pair):
     base, new = pair
-    everything(compare_runs(base, new, force=True), io.StringIO())
-    everything(compare_runs(base, base, force=True), io.StringIO())
+    everything(compare_runs(base, new, force=True))
+    everything(compare_runs(base, base, force=True))
 
 
 def test_names_are_told_by_what_differs_in_them():

@@ -142,8 +142,6 @@ def gemm_case(
     block: tuple[int, int, int] = (32, 32, 1),
     registers: int = 40,
     shared: int = 0,
-    occupancy: float = 100.0,
-    limiter: str = "threads",
     noise: float = 0.002,
 ) -> Measurement:
     """A correct, timed case, of a GEMM unless the problem is another's."""
@@ -159,7 +157,7 @@ def gemm_case(
         verification=Verification(3.1e-5, 4.2e-7, 3.07e-5, rows * columns),
         timing=TimingPair(timing(cold_us, noise), timing(cold_us * 0.94, noise)),
         resources=Resources(registers, 0, shared, 0),
-        occupancy=Occupancy(occupancy, limiter, 2),
+        occupancy=Occupancy(100.0, "threads", 2),
         clocks=CLOCKS,
         counters_reason="Nsight Compute was not asked for",
         lines_reason="Nsight Compute was not asked for",
@@ -234,7 +232,7 @@ def transpose_run() -> Run:
     kernels, cases = [], []
     for rung, (kernel, (cold_us, result)) in enumerate(TRANSPOSES.items(), 1):
         kernels.append(record(kernel, "transpose", rung * 10, study="E"))
-        problem = Transpose(2048, 2048, result="copy" if result == "copy" else "transpose")
+        problem = Transpose(2048, 2048, result=result)
         for x in (8, 16, 32):
             for y in (8, 16, 32):
                 if kernel != "naive_col" and (x, y) != (16, 16):
@@ -475,23 +473,6 @@ def referenced_run() -> Run:
     return run("gpu", kernels, cases)
 
 
-CHOICE_SOURCE = """// SPDX-FileCopyrightText: The gpuprof developers
-// SPDX-License-Identifier: Apache-2.0
-/*gpuprof
-title = "The right shape for the size"
-problem = "gemm"
-
-[[choose]]
-kernel = "reg_2x1"
-when = "M * N <= 256 * sm_count"
-
-[[choose]]
-kernel = "float4_4x4"
-when = "N % 4 == 0"
-*/
-"""
-
-
 def chosen_run() -> Run:
     """A kernel that chooses: one of the run's, one that is not in the run, and none."""
     small, large, ragged = Gemm(128, 128, 128), Gemm(4096, 4096, 4096), Gemm(4095, 4095, 4095)
@@ -502,7 +483,7 @@ def chosen_run() -> Run:
     kernels = [
         record("naive", "gemm", 10),
         record("reg_2x1", "gemm", 40),
-        record("by_size", "gemm", 700, study="", choices=choices, source=CHOICE_SOURCE),
+        record("by_size", "gemm", 700, study="", choices=choices, source=NAIVE_SOURCE.partition("extern")[0]),
         record("float4_4x4", "gemm", 70),
     ]
     other = gemm_case("by_size", large, 4420.0, (16, 16, 1), registers=52)
