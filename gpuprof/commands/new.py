@@ -362,15 +362,7 @@ def _header(
     for name, members_of in structs.items():
         known[places[name]] = {f".{one.name}": one.name for one in members_of if one.name in sizes}
     host, alone = around.launch(known, around.template, {*kinds, *own, *RESERVED}), around.launch()
-    grid, held, shared = _read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)
-    for axis, one in zip("xyz", held or (), strict=False):
-        if one in host.free:  # a launcher that takes the block
-            host.free.remove(one)
-            grid = grid and [re.sub(rf"\b{one}\b", f"block_{axis}", text) for text in grid]
-            shared = shared and re.sub(rf"\b{one}\b", f"block_{axis}", shared)
-    fixed = all(_words(one) <= {*own} for one in held or ())
-    if not fixed:
-        held = _read(alone.extents, 1)
+    launch = _launch_told(host, alone, own)
     of_grid = [*host.free, *sizes] or ["n"]
     allocated = {
         name: _read(host.shape, places[name], ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)))
@@ -396,7 +388,7 @@ def _header(
     guards = _guards(around.code)
     bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
     if len(bounds) != len(block):
-        bounds = [(name, False) for text in grid or () for name in of_grid if name in _words(text)]
+        bounds = [(name, False) for text in launch.grid or () for name in of_grid if name in _words(text)]
     if len(bounds) != len(block):
         bounds = [(name, False) for name in of_grid[: len(block)][::-1]]
     extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else of_grid[:2]
@@ -423,20 +415,17 @@ def _header(
         yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
         elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
         moved[elements] = moved.get(elements, 0) + ELEMENT_TYPES[kind].nbytes
-    constants = {
-        name: f"{name}_" if name in {*kinds, *sizes, *RESERVED} else name for name in around.constants
-    }
+    symbols = {}
     for name, (kind, cut) in around.constants.items():
+        called = f"{name}_" if name in {*kinds, *sizes, *RESERVED} else name
+        symbols[name] = called if cut or is_float(kind) else "1"
         if cut:
-            yield f'{constants[name]} = {{ shape = {listed_texts(cut)}, dtype = "{kind}" }}'
+            yield f'{called} = {{ shape = {listed_texts(cut)}, dtype = "{kind}" }}'
         elif is_float(kind):
-            scalars[constants[name]] = kind
-    if constants:
+            scalars[called] = kind
+    if symbols:
         yield "[symbols] # what the host sets before the launch"
-        yield from (
-            f'{name} = "{word if scalars.get(word) or around.constants[name][1] else 1}"'
-            for name, word in constants.items()
-        )
+        yield from (f'{name} = "{value}"' for name, value in symbols.items())
     if lists:
         yield "[workspace] # addresses of equal parts"
         for name, called in lists.items():
@@ -458,7 +447,29 @@ def _header(
         error += ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
         if (called := lists.get(name, name)) in written:
             yield f'{called} = {{ value = ""{error} }}'
-    yield from _launch((grid, held, shared), fixed, own, block, bounds, around.code)
+    yield from _launch_table(launch, own, block, bounds, around.code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """What host code says of a launch, None where it does not; a block may be `fixed`, or depend on sizes."""
+
+    grid: list[str] | None
+    block: list[str] | None
+    shared: str | None
+    fixed: bool
+
+
+def _launch_told(host: HostLaunch, alone: HostLaunch, own: Mapping[str, int]) -> _Launch:
+    """What host code says, in formulas of what the kernel takes; a block that depends on that, in numbers."""
+    grid, block, shared = _read(host.extents, 0), _read(host.extents, 1), _read(host.shared_bytes)
+    for axis, one in zip("xyz", block or (), strict=False):
+        if one in host.free:  # a launcher that takes the block
+            host.free.remove(one)
+            grid = grid and [re.sub(rf"\b{one}\b", f"block_{axis}", text) for text in grid]
+            shared = shared and re.sub(rf"\b{one}\b", f"block_{axis}", shared)
+    fixed = all(_words(one) <= {*own} for one in block or ())
+    return _Launch(grid, block if fixed else _read(alone.extents, 1), shared, fixed)
 
 
 def _words(formula: str) -> set[str]:
@@ -470,16 +481,15 @@ def _as(kind: str | None) -> str:
     return f" as {kind}" if kind and not is_float(kind) and ELEMENT_TYPES[kind].nbytes != 4 else ""
 
 
-def _launch(
-    told: Sequence[Any],
-    fixed: bool,
+def _launch_table(
+    told: _Launch,
     own: Mapping[str, int],
     block: Sequence[int],
     bounds: Sequence[tuple[str, bool]],
     code: str,
 ) -> Iterator[str]:
     """The table of the launch: as host code tells it, the rest as the kernel lets one guess."""
-    grid, threads, shared = told
+    grid, threads = told.grid, told.block
     block = [*block] if len(bounds) == len(block) else [_THREADS]
     try:
         block = [evaluate(extent, own) for extent in threads or ()] or block
@@ -494,15 +504,15 @@ def _launch(
     for extents in (block, grid):
         while len(extents) > 1 and str(extents[-1]) == "1":
             extents.pop()
-    words = {"block": threads, "grid": told[0]}
+    words: dict[str, object] = {"block": threads, "grid": told.grid}
     if re.search(r"\bextern\b[^;{}()]*\b__shared__\b", code):
-        words["dynamic_shared_bytes"] = shared
+        words["dynamic_shared_bytes"] = told.shared
     guessed = listed([word for word, text in words.items() if text is None])
     yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
-    yield f"block = {block}" + " # which default_sizes need" * (not fixed and threads is not None)
+    yield f"block = {block}" + " # which default_sizes need" * (not told.fixed and threads is not None)
     yield f"grid = {listed_texts(grid)}"
-    if len(words) > 2 or shared not in (None, "0"):
-        yield f'dynamic_shared_bytes = "{shared or "4 * threads"}"'
+    if len(words) > 2 or told.shared not in (None, "0"):
+        yield f'dynamic_shared_bytes = "{told.shared or "4 * threads"}"'
     if re.search(r"\bthis_grid\b", code):
         yield "cooperative = true"
 

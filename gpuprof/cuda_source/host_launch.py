@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from warnings import catch_warnings, simplefilter
 
@@ -38,6 +39,28 @@ class UnreadableError(Exception):
     """The text does not tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class _HostCall:
+    """A launch or call: the head of the function around it, what stands before it, and what it gives."""
+
+    head: str
+    body: str
+    configuration: list[str]
+    arguments: list[str]
+    template: list[str]
+
+    @staticmethod
+    def at(
+        source: str, found: re.Match[str], configuration: Sequence[str] = (), template: Sequence[str] = ()
+    ) -> "_HostCall":
+        """The one whose parenthesis stands behind a match."""
+        code, begin = without_directives(masked(source)), found.start()
+        around = [one for one in declarations(source) or () if one.begin <= begin < one.end]
+        head, body = (around[0].head, code[around[0].begin : begin]) if around else ("", "")
+        arguments = [*map(_plain, _list_at(code, found.end()))]
+        return _HostCall(head, body, [*configuration], arguments, [*template])
+
+
 class HostLaunch:
     """The first launch of a kernel in a file; every question may be an `UnreadableError`.
 
@@ -63,55 +86,35 @@ class HostLaunch:
     ) -> None:
         self._source, self._plainly = source, plainly
         self._file, self._taken, self._bytes_of = masked(source), taken, bytes_of
-        code = without_directives(self._file)
-        written = re.search(
-            rf"\b{kernel}\s*(?:<([^;(){{}}]{{0,{_LONGEST}}})>\s*)?<<<([^;]*?)>>>\s*(?=\()", code
-        )
-        called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
-        cut = declarations(source) or ()
-        calls = re.finditer(rf"\b{kernel}\s*(?:<[^;(){{}}]*>\s*)?(?=\()", code) if plainly else ()
-        bodies = [(one.begin + len(one.head), one.end) for one in cut if f"{kernel}(" not in one.head]
-        inside = (one for one in calls if any(begin < one.start() < end for begin, end in bodies))
-        found = next(inside, None) if plainly else written or called
-        around = [one for one in cut if found and one.begin <= found.start() < one.end]
-        self._head = around[0].head if around else ""
-        self._body = code[around[0].begin : found.start()] if found and around else ""
-        self._outside = "".join(one.code for one in cut if not one.is_function)
+        self._outside = "".join(one.code for one in declarations(source) or () if not one.is_function)
+        self._call = (_call if plainly else _launch)(source, kernel)
+        self._depth = 0
         #: What formulas name that the kernel is not told.
         self.free: list[str] = []
-        self._depth = 0
-        given = _list_at(code, found.end()) if found else []
-        self._configuration, self._arguments = _split(written[2]) if written else [], given
         self._known: dict[str, set[str]] = {}
-        if found and found is called:
-            self._configuration = [*given[1:3], *given[4:5]]
-            values = _after(self._body, rf"\b{re.escape(given[3])}\s*\[\s*\w*\s*\]\s*=") if given[3:] else []
-            self._arguments = _split(values[0].strip("{} \n")) if values else []
-        plain = (_CASTS.sub(r"\1", one).replace("&", "").strip() for one in self._arguments)
-        self._arguments = [re.sub(r"\A\(\s*(\w+)\s*\)\Z", r"\1", one) for one in plain]
         for place, name in known.items():
-            for argument in self._arguments[place : place + 1]:
+            for argument in self._call.arguments[place : place + 1]:
                 for member, word in {"": name}.items() if isinstance(name, str) else name.items():
                     self._known.setdefault(f"{argument}{member}", set()).add(word)
-        for word, name in zip(_split(written[1] or "") if written else (), template, strict=False):
+        for word, name in zip(self._call.template, template, strict=False):
             if name and re.fullmatch(r"[A-Za-z_]\w*", word):
                 self._known.setdefault(word, set()).add(name)
 
     def argument(self, place: int) -> str:
         """What is given for a parameter."""
-        return self.formula(self._arguments[place] if place < len(self._arguments) else "")
+        return self.formula(self._call.arguments[place] if place < len(self._call.arguments) else "")
 
     def extents(self, place: int) -> list[str]:
         """The grid, place 0, or the block, place 1."""
-        if place >= len(self._configuration):
+        if place >= len(self._call.configuration):
             raise UnreadableError
-        return [ast.unparse(one) for one in self._extents(self._configuration[place])]
+        return [ast.unparse(one) for one in self._extents(self._call.configuration[place])]
 
     def shared_bytes(self) -> str:
         """Bytes of dynamic shared memory."""
-        if not self._configuration:
+        if not self._call.configuration:
             raise UnreadableError
-        return self.formula((*self._configuration, "0", "0")[2])
+        return self.formula((*self._call.configuration, "0", "0")[2])
 
     def formula(self, text: str) -> str:
         """An integer of host code."""
@@ -119,11 +122,11 @@ class HostLaunch:
 
     def shape(self, place: int, nbytes: int) -> list[str]:
         """Extents of what is given for a parameter, elements of so many bytes, as `cudaMalloc` has them."""
-        if place >= len(self._arguments):
+        if place >= len(self._call.arguments):
             raise UnreadableError
-        name = re.escape(self._arguments[place])
-        found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._body)
-        size = _list_at(self._body, found.end())[1:2] if found else []
+        name = re.escape(self._call.arguments[place])
+        found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._call.body)
+        size = _list_at(self._call.body, found.end())[1:2] if found else []
         if not size:
             return self._outer_shape(place, nbytes)
         constant, extents = 1, []
@@ -137,23 +140,18 @@ class HostLaunch:
 
     def _outer_shape(self, place: int, nbytes: int) -> list[str]:
         """Extents of an array that the function around the launch is given, as its caller allocates it."""
-        named = re.search(r"\b(\w+)\s*(?=\()", self._head)
-        taken = (
-            [re.findall(r"\w+|$", one)[-2:][0] for one in _list_at(self._head, named.end())] if named else []
-        )
-        if self._plainly or not named or self._arguments[place] not in taken:
+        named = re.search(r"\b(\w+)\s*(?=\()", self._call.head)
+        listed = _list_at(self._call.head, named.end()) if named else []
+        taken = [words[-1] for one in listed if (words := re.findall(r"\w+", one))]
+        if self._plainly or not named or self._call.arguments[place] not in taken:
             raise UnreadableError
-        known = {
-            index: next(iter(self._known[one]))
-            for index, one in enumerate(taken)
-            if len(self._known.get(one, ())) == 1
-        }
+        told = enumerate(self._known.get(one, set()) for one in taken)
+        known = {index: next(iter(names)) for index, names in told if len(names) == 1}
         outer = HostLaunch(self._source, named[1], self._bytes_of, known, (), self._taken, plainly=True)
-        extents = outer.shape(taken.index(self._arguments[place]), nbytes)
-        if any(
-            one.isdecimal() and one != "1" for one in extents
-        ):  # perhaps what the function computes a size of
+        extents = outer.shape(taken.index(self._call.arguments[place]), nbytes)
+        if any(one.isdecimal() and one != "1" for one in extents):  # perhaps what a size is computed of
             raise UnreadableError
+        self.free += [name for name in outer.free if name not in self.free]
         return extents
 
     def _extents(self, text: str, deepest: int = _DEEPEST) -> list[ast.expr]:
@@ -161,7 +159,7 @@ class HostLaunch:
         if listed := re.fullmatch(r"\s*(?:dim3\s*[({]|{)(.*)[)}]\s*", text, re.DOTALL):
             return [self._parsed(one) for one in _split(listed[1])]
         if deepest and re.fullmatch(r"[A-Za-z_]\w*", text.strip()) and text.strip() not in self._known:
-            axes = [_after(self._body, rf"\b{text}\s*\.\s*{axis}\s*=") for axis in "xyz"]
+            axes = [_after(self._call.body, rf"\b{text}\s*\.\s*{axis}\s*=") for axis in "xyz"]
             if axes[0]:
                 return [self._parsed(one[0]) for one in axes if one]
             with suppress(UnreadableError):
@@ -173,13 +171,13 @@ class HostLaunch:
         changed = rf"\b{name}\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*{name}\b|[(,]\s*&\s*{name}\b"
         kind = rf"\b(?:dim3|int|long|unsigned|size_t|auto)\b[^;=]*?\b{name}\s*"
         macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
-        if re.search(rf"\b{name}\s*[,)=]", self._head):
+        if re.search(rf"\b{name}\s*[,)=]", self._call.head):
             raise UnreadableError
-        for code in (self._body, self._outside, self._file):
+        for code in (self._call.body, self._outside, self._file):
             found = {*re.findall(macro, code, re.MULTILINE)}
             if code is not self._file:
                 found |= {*_after(code, rf"\b{name}\s*=(?!=)"), *_after(code, rf"{kind}(?=[({{])")}
-            if len(found) > 1 or (found and re.search(changed, self._body)):
+            if len(found) > 1 or (found and re.search(changed, self._call.body)):
                 break
             if found:
                 return str(found.pop()).strip()
@@ -193,8 +191,8 @@ class HostLaunch:
         try:
             return self._parsed(self._definition(name))
         except UnreadableError:
-            asked = _ASKED.search("".join(_after(self._body, rf"\b{name}\s*=(?!=)")))
-            if name in self._taken or not (asked or re.search(rf"\b{name}\s*[,)]", self._head)):
+            asked = _ASKED.search("".join(_after(self._call.body, rf"\b{name}\s*=(?!=)")))
+            if name in self._taken or not (asked or re.search(rf"\b{name}\s*[,)]", self._call.head)):
                 raise
             self.free += [name] * (name not in self.free)
             return ast.Name(name)
@@ -261,6 +259,37 @@ class HostLaunch:
         names = (re.findall(r"\w+", one)[-1] for one in _split(found[1] or found[3]))
         values = dict(zip(names, arguments, strict=True))
         return re.sub(r"\b[A-Za-z_]\w*", lambda one: f"({values.get(one[0], one[0])})", found[2] or found[4])
+
+
+def _launch(source: str, kernel: str) -> _HostCall:
+    """The first launch of a kernel."""
+    code = without_directives(masked(source))
+    list_of_template = rf"(?:<([^;(){{}}]{{0,{_LONGEST}}})>\s*)?"
+    if written := re.search(rf"\b{kernel}\s*{list_of_template}<<<([^;]*?)>>>\s*(?=\()", code):
+        return _HostCall.at(source, written, _split(written[2]), _split(written[1] or ""))
+    called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
+    if called is None:
+        return _HostCall("", "", [], [], [])
+    call = _HostCall.at(source, called)
+    given = call.arguments
+    values = _after(call.body, rf"\b{re.escape(given[3])}\s*\[\s*\w*\s*\]\s*=") if given[3:] else []
+    arguments = _split(values[0].strip("{} \n")) if values else []
+    return replace(call, configuration=[*given[1:3], *given[4:5]], arguments=[*map(_plain, arguments)])
+
+
+def _call(source: str, function: str) -> _HostCall:
+    """The first call of a function in another's body."""
+    bodies = [one for one in declarations(source) or () if not re.search(rf"\b{function}\s*\(", one.head)]
+    for found in re.finditer(rf"\b{function}\s*(?=\()", without_directives(masked(source))):
+        if any(one.begin + len(one.head) < found.start() < one.end for one in bodies):
+            return _HostCall.at(source, found)
+    return _HostCall("", "", [], [], [])
+
+
+def _plain(argument: str) -> str:
+    """An argument without casts, and without the `&` of its address."""
+    plain = _CASTS.sub(r"\1", argument).replace("&", "").strip()
+    return re.sub(r"\A\(\s*(\w+)\s*\)\Z", r"\1", plain)
 
 
 def _after(code: str, pattern: str) -> list[str]:

@@ -116,11 +116,14 @@ def test_array_has_the_extents_that_it_is_allocated_with(nbytes, shape):
 
 
 def test_array_of_a_launcher_has_the_extents_that_its_caller_allocates():
-    main = "main() { float *A; cudaMalloc(&A, NBYTES * sizeof(float)); run(1, A, cols, 2, rows); }\nvoid run("
-    for nbytes, shape in {"rows * cols": ["h", "w"], "cols * 8": None, "other * cols": None}.items():
+    main = "main(int deep) { float *A; cudaMalloc(&A, NBYTES * sizeof(float)); run(1, A, cols, 2, rows); }\n"
+    main += "void run("
+    shapes = {"rows * cols": ["h", "w"], "cols * 8": None, "other * cols": None, "cols * deep": ["w", "deep"]}
+    for nbytes, shape in shapes.items():
         host = f"int {main.replace('NBYTES', nbytes)}int m, float *x, int W, int one, int H)"
         launch = launch_of("k<<<1, 1>>>(reinterpret_cast<float *>(x), W, H);", host)
         assert told(launch.shape, 0, 4) == shape
+        assert launch.free == ["deep"] * ("deep" in nbytes)
 
 
 def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
