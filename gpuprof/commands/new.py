@@ -149,7 +149,7 @@ def with_own_header(path: Path, source: str) -> str:
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
     taken = [
         replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
-        for one in declared_parameters([source], entry, {}) or ()
+        for one in declared_parameters([source], entry, _aliases(code)) or ()
     ]
     instance = dict(zip(function.template_names, values, strict=True))
     if is_one_of_several(source, name):
@@ -230,6 +230,17 @@ def _bytes_of(written: str) -> int | None:
     """Bytes of a type of C; None where it is not known here."""
     kind, lanes = _element(f"{written} *"), _VECTOR.search(written)
     return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1) if kind else None
+
+
+def _aliases(code: str) -> dict[str, str]:
+    """Other names of element types: `typedef float real;`."""
+    found = re.findall(r"\btypedef\s+([\w\s]+?)\s*\b(\w+)\s*;", code)
+    found += [told[::-1] for told in re.findall(r"\busing\s+(\w+)\s*=\s*([\w\s]+);", code)]
+    found += [
+        told[::-1]
+        for told in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([\w ]+?)[ \t]*$", code, re.M)
+    ]
+    return {name: kind.strip() for kind, name in found if _element(f"{kind.strip()} *")}
 
 
 def _members(source: str, struct: str) -> list[Declared]:
@@ -519,6 +530,7 @@ def _launch_table(
 
 def _element(written: str) -> str | None:
     """The element type of a value, or of what a pointer is to; None where its declaration does not tell."""
+    written = written.replace("cuda::", "").replace("std::", "")
     pointee = _VECTOR.sub("", written.removesuffix("*").strip()) if written.endswith("*") else written
     unsigned = pointee.startswith(("unsigned", "uint"))
     fits = (name for name, element in ELEMENT_TYPES.items() if points_to(f"{pointee}*", element))

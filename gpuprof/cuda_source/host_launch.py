@@ -18,7 +18,7 @@ from gpuprof.cuda_source.masking import masked, without_directives
 #: What says nothing to a formula of integers: casts, and the suffix of a number.
 _CASTS = re.compile(
     r"\(\s*(?:(?:const|unsigned|signed|int|long|short|size_t|float|double|u?int\d+_t|uint|void|\*)\s*)+\)"
-    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\bstd\s*::|\b(\d[\d.]*)[uUlLfF]+\b"
+    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:std|at|cuda)\s*::|(?<=\bmin|\bmax)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
 )
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -27,6 +27,8 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+#: What everybody calls a division that rounds up, wherever it is defined.
+_CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|round_?up))", re.IGNORECASE)
 #: What a program is told when it runs.
 _ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
 #: Definitions within each other that anybody writes.
@@ -242,6 +244,8 @@ class HostLaunch:
             case ast.Call(
                 func=ast.Name(id="ceil" | "ceilf"), args=[ast.BinOp(left=left, op=ast.Div(), right=right)]
             ):
+                return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
+            case ast.Call(func=ast.Name(id=name), args=[left, right]) if _CDIV.fullmatch(name):
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
             case ast.Call(func=ast.Name(id="min" | "max") as function, args=arguments):
                 return ast.Call(function, [*map(self._read, arguments)], [])

@@ -59,11 +59,12 @@ def told(question, *given):
             "0",
         ),
         (
-            "k<<<std::min((W + 255) >> 8, 1024), dim3{16, 16}>>>(d_x, W, H);",
+            "k<<<std::min<int>((W + 255) >> 8, 1024), dim3{16, 16}>>>(d_x, W, H);",
             ["min(cdiv(w, 256), 1024)"],
             ["16", "16"],
             "0",
         ),
+        ("k<<<at::ceil_div(W, 4), THREADS>>>(d_x, W, H);", ["cdiv(w, 4)"], ["128"], "0"),
         ("k<<<(int)ceil((float)W / THREADS), THREADS>>>(d_x, W, H);", ["cdiv(w, 128)"], ["128"], "0"),
         (
             "void *args[] = {&d_x, (void *)&W, &H};"

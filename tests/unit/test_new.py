@@ -16,7 +16,7 @@ from unit_support import DEVICE, gpuprof
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.commands.new import write_starting_point
+from gpuprof.commands.new import with_own_header, write_starting_point
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder
@@ -176,7 +176,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             "#include <cuda_fp16.h>\n#define TAPS 3\n"
             "struct Grid { int nx, ny; float scale; long long step; };"
             " __constant__ float taps[2 * TAPS - 5]; __constant__ float shift;"
-            " __global__ void scaled(const float *x, const int *at, half *y, Grid g)"
+            " typedef half number; __global__ void scaled(const float *x, const int *at, number *y, Grid g)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= g.nx) return;"
             " y[j * g.nx + i] = __float2half(taps[0] * g.scale * x[j * g.nx + at[i] * g.step] + shift); }"
             " int main() { Grid g{64, 4, 2, 1}; float *x; half *y; int *at;"
@@ -225,6 +225,11 @@ def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
     assert measurement.outcome == "ok", measurement.reason
     with pytest.raises(InputError, match="has a header"):
         write_starting_point(str(path), bare, force=True)
+
+
+def test_size_of_the_standard_library_is_one():
+    text = with_own_header(Path("k.cu"), "__global__ void k(float *x, std::size_t count) { x[count] = 0; }")
+    assert 'dimensions = ["count"]' in text
 
 
 @pytest.mark.parametrize("shape", ['"n"', '"n", "2"', '"n // 2 + 1"', '"1"'])
