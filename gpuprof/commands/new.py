@@ -57,7 +57,7 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     if built or (given.suffix in (".cu", ".cuh") and given.is_file()):
         _write(path, built_header(given) if built else with_own_header(given, read_source(given)), force)
         file = shlex.quote(what if built else str(path))
-        say(f"Next: complete what {path.name} says, above all [check]; gpuprof run {file}")
+        say(f"Next: complete what {path.name} marks TODO; gpuprof run {file}")
         return
     operation, ladder, command = _found(what, path)
     for kernel in ladder.kernels if ladder else ():
