@@ -197,6 +197,12 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'role = "out"': 'role = "inout"', 'value = ""': 'value = "2 * rows_data"'},
         ),
         (
+            "#include <cooperative_groups.h>\n__global__ void turned(float *x, float *y, int n)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; float last = i < n ? x[n - 1 - i] : 0;"
+            " cooperative_groups::this_grid().sync(); if (i < n) y[i] = last; }",
+            {'value = ""': 'value = "flip(x)"'},
+        ),
+        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"

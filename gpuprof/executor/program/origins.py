@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes, registers_in
-from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym
+from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Special, Sym
+from gpuprof.executor.program.slots import GRID_WORKSPACE
 
-#: A parameter, or a place in it, or a variable, of which an address is held.
+#: A parameter, or a place in it, a variable, or what a grid has for its barrier: an address of it is held.
 Origin = tuple[str, int]
 #: Those of each register.
 Origins = Mapping[str, frozenset[Origin]]
 #: What makes an address of another one.
-_MOVES = frozenset({"mov", "cvta", "cvt", "add", "sub", "mad", "selp", "and", "or", "mapa"})
+_MOVES = frozenset({"mov", "cvta", "cvt", "add", "sub", "mad", "selp", "and", "or", "bfi", "mapa"})
 #: What accesses to memory do where their first address leads, and their second: read or write.
 _DOES = {
     **dict.fromkeys(("ld", "ldu", "wmma.load"), ("r",)),
@@ -63,7 +64,7 @@ def origins_in(operand: Operand, found: Origins) -> frozenset[Origin]:
         if isinstance(operand.base, Sym):
             return frozenset({(operand.base.name, operand.base.offset + operand.offset)})
         operand = operand.base
-    if isinstance(operand, Sym):
+    if isinstance(operand, Sym) or (isinstance(operand, Special) and operand.name in GRID_WORKSPACE):
         return frozenset({(operand.name, 0)})
     return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))
 
