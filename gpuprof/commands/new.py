@@ -425,7 +425,8 @@ def _header(
         shape += filter(None, [lanes.get(name)])
         yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
         elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
-        moved[elements] = moved.get(elements, 0) + ELEMENT_TYPES[kind].nbytes
+        both_ways = 1 + (roles[name] == "inout")
+        moved[elements] = moved.get(elements, 0) + both_ways * ELEMENT_TYPES[kind].nbytes
     symbols = {}
     for name, (kind, cut) in around.constants.items():
         called = f"{name}_" if name in {*kinds, *sizes, *RESERVED} else name
