@@ -3,7 +3,7 @@
 """Text from files made safe to show: it may not steer a terminal, reorder what is read, or drown it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 #: Control characters other than newline and tab, and the Unicode characters that reorder text.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
@@ -40,6 +40,11 @@ def listed(names: Sequence[str], most: int = 0) -> str:
     if most and len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most:,} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def renamed(text: str, names: Mapping[str, object]) -> str:
+    """Return a text of C or of formulas in which each word that is one of `names` is replaced."""
+    return re.sub(r"[A-Za-z_]\w*", lambda word: str(names.get(word[0], word[0])), text)
 
 
 def format_extent(extent: Extent) -> str:

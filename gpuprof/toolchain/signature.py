@@ -10,7 +10,7 @@ from math import prod
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.functions import kernel_functions, split_types
 from gpuprof.ptx_directives import launch_limits
-from gpuprof.text import Extent, format_extent
+from gpuprof.text import Extent, format_extent, renamed
 
 _PARAMETER = re.compile(
     r"\.param\s*(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s*(?P<pointer>\.ptr\b[^\w$%]*(?:\.\w+\s*\d*\s*)*)?"
@@ -192,6 +192,6 @@ def _declared(text: str, known: Mapping[str, str]) -> Declared:
     match = _DECLARATION.fullmatch(plain) if len(plain) <= _LONGEST_DECLARATION else None
     if match is None:
         return Declared(text, "", "")
-    base = re.sub(r"[A-Za-z_]\w*", lambda word: known.get(word[0], word[0]), match["base"])
+    base = renamed(match["base"], known)
     stars = "".join(match["stars"].split()) + ("*" if match["array"] else "")
     return Declared(text, f"{' '.join(base.split())} {stars}".strip(), match["name"])

@@ -16,7 +16,8 @@ from unit_support import DEVICE, gpuprof
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.commands.new import with_own_header, write_starting_point
+from gpuprof.commands.new import write_starting_point
+from gpuprof.commands.own_header import with_own_header
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder

@@ -1,0 +1,286 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a header that brings its operation along, of what is known of a kernel and its launch."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, TypeVar
+
+from gpuprof.backends.arguments import points_to
+from gpuprof.cubin_file import function_of
+from gpuprof.cuda_source.host_launch import HostLaunch, UnreadableError
+from gpuprof.executor import Use
+from gpuprof.kernels.starting_point import listed_texts
+from gpuprof.problems.declaration import RESERVED
+from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
+from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.problems.generators import default_generator
+from gpuprof.text import listed, renamed
+from gpuprof.toolchain.signature import Declared
+
+_BYTES = {
+    "char": "i8",
+    "signed char": "i8",
+    "int8_t": "i8",
+    "unsigned char": "u8",
+    "uint8_t": "u8",
+    "uchar": "u8",
+    "bool": "u8",
+}
+VECTOR = re.compile(r"(?<=[a-z])[234]\Z|(?<=bfloat16)2\Z")
+#: Threads of a block, where nothing says how many.
+THREADS = 256
+#: Element types that values of so many bits most likely are, where PTX says no more.
+_OF_BITS = {"b8": "u8", "b16": "f16", "b32": "f32", "b64": "f64"}
+
+
+def _guards(code: str) -> dict[str, tuple[str, bool]]:
+    """What the place of a thread in the grid is held against, by axis: `x < nx`, `if (y >= ny) return`.
+
+    And whether it is the place of its block alone.
+    """
+    found = {}
+    for axis in "xyz":
+        place = re.search(rf"\b(\w+)\s*=([^=;,]*)\bblockIdx\s*\.\s*{axis}\b(\s*[;,])?", code)
+        held = re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(?:\w+\s*\.\s*)?(\w+)") if place else None
+        if place and held and (bound := held.search(code, place.end())):
+            found[axis] = (bound[1], bool(place[3]) and not place[2].strip())
+    return found
+
+
+T = TypeVar("T")
+
+
+def read(question: Callable[..., T], *given: object) -> T | None:
+    """What host code says; None where it is not plain to read."""
+    try:
+        return question(*given)
+    except UnreadableError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a source says beside the parameters of a kernel.
+
+    Args:
+        code: The kernel, and what stands below it.
+        launch: Its launch, by what formulas call its arguments.
+        template: Its template's integers.
+        structs: What structs that it takes consist of.
+        constants: What the host sets before a launch: types, and the extents of an array.
+    """
+
+    code: str
+    launch: Callable[..., HostLaunch]
+    template: Sequence[str]
+    structs: Mapping[str, Sequence[Declared]]
+    constants: Mapping[str, tuple[str, Sequence[str]]]
+
+
+def accessed(use: Use | None) -> str:
+    """The element type as which a kernel reads or writes an array, as far as PTX says."""
+    named = _OF_BITS.get(use.type, use.type.replace("s", "i")) if use else ""
+    return named if named in ELEMENT_TYPES else "f32"
+
+
+def _role(declared: Declared, use: Use | None, told: bool) -> str:
+    """The role of an array, by what the kernel does with it, else by how its pointer is declared."""
+    if not told:
+        return "in" if "const" in declared.text.partition("*")[0].split() else "out"
+    return "in" if use is None or not use.written else "inout" if use.read else "out"
+
+
+def header_tables(
+    entry: str,
+    own: Mapping[str, int],
+    taken: Sequence[Declared],
+    uses: Sequence[Use | None] | None,
+    block: Sequence[int],
+    around: SourceFacts,
+) -> Iterator[str]:
+    """The tables of a header that brings its operation along."""
+    operation = function_of(re.split("[<(]", entry)[0].rpartition("::")[2])
+    lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
+    structs = around.structs
+    flat = [*taken, *(member for members in structs.values() for member in members)]
+    kinds = {one.name: element_type(one.type.replace("**", "*")) for one in flat}
+    if len(kinds) < len(flat) or not kinds.keys().isdisjoint(RESERVED):
+        structs, kinds = {}, {one.name: kinds[one.name] for one in taken}
+    told = [*zip(taken, uses or repeat(None), strict=False)]
+    arrays = {one.name: kinds[one.name] or accessed(use) for one, use in told if one.type.endswith("*")}
+    vectors = {one.name: kinds[one.name] and VECTOR.search(one.type.rstrip("* ")) for one in taken}
+    lanes = {name: found[0] for name, found in vectors.items() if found}
+    values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
+    scalars = {name: kind for name, kind in values.items() if is_float(kind)}
+    sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
+    places = {one.name: place for place, one in enumerate(taken)}
+    known: dict[int, Any] = {places[name]: name for name in sizes if name in places}
+    for name, members_of in structs.items():
+        known[places[name]] = {f".{one.name}": one.name for one in members_of if one.name in sizes}
+    host, alone = around.launch(known, around.template, {*kinds, *own, *RESERVED}), around.launch()
+    launch = _launch_told(host, alone, own)
+    of_grid = [*host.free, *sizes] or ["n"]
+    allocated = {
+        name: read(host.shape, places[name], ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)))
+        for name, kind in arrays.items()
+        if name not in lists
+    }
+    defaults = [read(alone.argument, places.get(name, len(places))) or "" for name in [*sizes, *host.free]]
+    sizes = [*sizes, *host.free] or ["n"]
+    roles = {
+        one.name: _role(one, use, bool(uses) and one.name not in lists)
+        for one, use in told
+        if one.name in arrays
+    }
+    if not {"out", "inout"} & {*roles.values()}:
+        roles |= dict.fromkeys([*arrays][-1:], "out")
+    written = [lists.get(name, name) for name, role in roles.items() if role != "in"]
+    names = {*arrays, *scalars, *sizes}
+    # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
+    arguments = [one.name if one.name in names else "1" if kinds[one.name] else "0" for one in taken]
+    for name, members_of in structs.items():
+        each = [f"{one.name if one.name in names else 1}{_as(kinds[one.name])}" for one in members_of]
+        arguments[places[name]] = f"{{{', '.join(each)}}}"
+    guards = _guards(around.code)
+    bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
+    if len(bounds) != len(block):
+        bounds = [(name, False) for text in launch.grid or () for name in of_grid if name in _words(text)]
+    if len(bounds) != len(block):
+        bounds = [(name, False) for name in of_grid[: len(block)][::-1]]
+    extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else of_grid[:2]
+    yield f'operation = "{operation}"'
+    yield f'entry = "{entry}"'
+    yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
+    if defaults and all(one.isdecimal() and int(one) for one in defaults):
+        yield f'default_sizes = "{"x".join(defaults)}" # as the file launches it'
+    yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
+    if own:
+        yield from ("[parameters] # of the template", *(f"{name} = {value}" for name, value in own.items()))
+    guess = "TODO: " * (not all(map(allocated.get, arrays)))
+    yield f"[arrays] # {guess}their extents, the last one fastest"
+    moved: dict[str, int] = {}
+    for name, kind in arrays.items():
+        called = lists.get(name, name)
+        role = f', role = "{roles[name]}"' if called in written else ""
+        guess = " # or inout, where it reads what it held" if uses is None or name in lists else ""
+        note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
+        shape = allocated.get(name) or extents
+        shape = extents if sorted(shape) == sorted(extents) else shape  # a product of theirs has no order
+        shape = [renamed(one, own) for one in shape]
+        shape += filter(None, [lanes.get(name)])
+        yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
+        elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
+        both_ways = 1 + (roles[name] == "inout")
+        moved[elements] = moved.get(elements, 0) + both_ways * ELEMENT_TYPES[kind].nbytes
+    symbols = {}
+    for name, (kind, cut) in around.constants.items():
+        called = f"{name}_" if name in {*kinds, *sizes, *RESERVED} else name
+        symbols[name] = called if cut or is_float(kind) else "1"
+        if cut:
+            yield f'{called} = {{ shape = {listed_texts(cut)}, dtype = "{kind}" }}'
+        elif is_float(kind):
+            scalars[called] = kind
+    if symbols:
+        yield "[symbols] # what the host sets before the launch"
+        yield from (f'{name} = "{value}"' for name, value in symbols.items())
+    if lists:
+        yield "[workspace] # addresses of equal parts"
+        for name, called in lists.items():
+            yield f'{name} = {{ addresses = ["{called}"], shape = {listed_texts(extents[:1])} }}'
+    if scalars:
+        yield "[scalars]"
+        yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
+    integers = [name for name, role in roles.items() if role != "out" and not is_float(arrays[name])]
+    if integers:
+        yield "[inputs] # or permutation, csr_offsets(nnz) …"
+        yield from (f'{lists.get(name, name)} = "{default_generator(arrays[name])}"' for name in integers)
+    nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
+    yield f'[work]\nbytes = "{nbytes or 0}" # that must move at least'
+    yield "[check] # TODO: what each must hold, a formula of the arrays before"
+    if any(is_float(arrays[name]) for name in roles if roles[name] != "in"):
+        yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
+    for name, kind in arrays.items():
+        error = ', relative = "4 * u"' * is_float(kind)
+        error += ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
+        if (called := lists.get(name, name)) in written:
+            yield f'{called} = {{ value = ""{error} }}'
+    yield from _launch_table(launch, own, block, bounds, around.code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """What host code says of a launch, None where it does not; a block may be `fixed`, or depend on sizes."""
+
+    grid: list[str] | None
+    block: list[str] | None
+    shared: str | None
+    fixed: bool
+
+
+def _launch_told(host: HostLaunch, alone: HostLaunch, own: Mapping[str, int]) -> _Launch:
+    """What host code says, in formulas of what the kernel takes; a block that depends on that, in numbers."""
+    grid, block, shared = read(host.extents, 0), read(host.extents, 1), read(host.shared_bytes)
+    for axis, one in zip("xyz", block or (), strict=False):
+        if one in host.free:  # a launcher that takes the block
+            host.free.remove(one)
+            grid = grid and [re.sub(rf"\b{one}\b", f"block_{axis}", text) for text in grid]
+            shared = shared and re.sub(rf"\b{one}\b", f"block_{axis}", shared)
+    fixed = all(_words(one) <= {*own} for one in block or ())
+    return _Launch(grid, block if fixed else read(alone.extents, 1), shared, fixed)
+
+
+def _words(formula: str) -> set[str]:
+    return {*re.findall(r"[A-Za-z_]\w*", formula)}
+
+
+def _as(kind: str | None) -> str:
+    """How the type of a struct's integer is said, unless it has 32 bits."""
+    return f" as {kind}" if kind and not is_float(kind) and ELEMENT_TYPES[kind].nbytes != 4 else ""
+
+
+def _launch_table(
+    told: _Launch,
+    own: Mapping[str, int],
+    block: Sequence[int],
+    bounds: Sequence[tuple[str, bool]],
+    code: str,
+) -> Iterator[str]:
+    """The table of the launch: as host code tells it, the rest as the kernel lets one guess."""
+    grid, threads = told.grid, told.block
+    block = [*block] if len(bounds) == len(block) else [THREADS]
+    try:
+        block = [evaluate(extent, own) for extent in threads or ()] or block
+    except ExpressionError:
+        threads = None
+    if grid is None:
+        cut = zip(bounds, "xyz", strict=False)
+        grid = [name if alone else f"cdiv({name}, block_{axis})" for (name, alone), axis in cut]
+    else:
+        cuts = zip(grid, [*block, 0, 0], "xyz", strict=False)
+        grid = [re.sub(rf", {extent}\)\Z", f", block_{axis})", text) for text, extent, axis in cuts]
+    for extents in (block, grid):
+        while len(extents) > 1 and str(extents[-1]) == "1":
+            extents.pop()
+    words: dict[str, object] = {"block": threads, "grid": told.grid}
+    if re.search(r"\bextern\b[^;{}()]*\b__shared__\b", code):
+        words["dynamic_shared_bytes"] = told.shared
+    guessed = listed([word for word, text in words.items() if text is None])
+    yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
+    yield f"block = {block}" + " # which default_sizes need" * (not told.fixed and threads is not None)
+    yield f"grid = {listed_texts(grid)}"
+    if len(words) > 2 or told.shared not in (None, "0"):
+        yield f'dynamic_shared_bytes = "{told.shared or "4 * threads"}"'
+    if re.search(r"\bthis_grid\b", code):
+        yield "cooperative = true"
+
+
+def element_type(written: str) -> str | None:
+    """The element type of a value, or of what a pointer is to; None where its declaration does not tell."""
+    written = written.replace("cuda::", "").replace("std::", "")
+    pointee = VECTOR.sub("", written.removesuffix("*").strip()) if written.endswith("*") else written
+    unsigned = pointee.startswith(("unsigned", "uint"))
+    fits = (name for name, element in ELEMENT_TYPES.items() if points_to(f"{pointee}*", element))
+    return _BYTES.get(pointee) or next((name for name in fits if name.startswith("u") == unsigned), None)
