@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib import import_module
 from typing import Any
 
 from gpuprof.cubin_file import kernels_in
@@ -22,6 +22,8 @@ from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of,
 
 _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
+#: Statuses of NVRTC, where 0 is success.
+_OUT_OF_MEMORY, _COMPILATION = 1, 6
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
 #: Rounds in which what an error is about is left out.
@@ -66,33 +68,38 @@ class CompiledKernel:
 
 
 @cache
-def _nvrtc() -> Any:
-    """The bindings, loaded on first use: they are slow to import and absent on some machines."""
+def _nvrtc() -> ctypes.CDLL:
+    """The library, loaded on first use: it is absent on some machines.
+
+    Called as it is: to import its bindings, which bring the driver's, takes longer than all else of it.
+    """
     try:
-        from cuda.bindings import nvrtc
+        from cuda.pathfinder import load_nvidia_dynamic_lib
     except ImportError as error:
         raise BackendUnavailable(
-            f"The compiler NVRTC needs cuda-bindings, which cannot be imported: {foreign(error)}.",
-            fix="Install it with: pip install cuda-bindings",
+            f"The compiler NVRTC needs cuda-pathfinder, which cannot be imported: {foreign(error)}.",
+            fix="Install it with: pip install cuda-pathfinder",
         ) from error
     try:
         _load_matching_library()
-        nvrtc.nvrtcVersion()
+        library = ctypes.CDLL(load_nvidia_dynamic_lib("nvrtc").abs_path)
     except (RuntimeError, OSError) as error:
         raise BackendUnavailable(
             f"The compiler library NVRTC cannot be loaded: {foreign(error)}.", fix=_INSTALL
         ) from error
-    return nvrtc
+    library.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return library
 
 
 def _load_matching_library() -> None:
-    """With the cu12 extra, load its NVRTC before the bindings look for one.
+    """With the cu12 extra, load its NVRTC before the newest one is looked for.
 
-    The bindings would take the newest NVRTC that is installed, whose machine code a driver of CUDA 12
-    refuses; they use a library that is loaded already.
+    A driver of CUDA 12 refuses what that makes; a library that is loaded already is taken.
     """
-    with suppress(PackageNotFoundError, StopIteration, OSError):
-        if int(version("cuda-bindings").split(".")[0]) == 12:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    with suppress(ImportError, PackageNotFoundError, StopIteration, OSError):
+        if import_module("cuda.bindings").__version__.startswith("12."):
             files = distribution("nvidia-cuda-nvrtc-cu12").files or []
             library = next(file for file in files if file.name == "libnvrtc.so.12")
             ctypes.CDLL(str(library.locate()), mode=ctypes.RTLD_GLOBAL)
@@ -100,8 +107,9 @@ def _load_matching_library() -> None:
 
 def nvrtc_version() -> tuple[int, int]:
     """Major and minor version of the NVRTC library."""
-    _, major, minor = _nvrtc().nvrtcVersion()
-    return int(major), int(minor)
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
 
 
 def software_versions() -> dict[str, str]:
@@ -112,14 +120,17 @@ def software_versions() -> dict[str, str]:
         "nvrtc": ".".join(map(str, nvrtc_version())),
     }
     for package in ("numpy", "cuda-bindings"):
-        with suppress(PackageNotFoundError):
-            found[package] = version(package)
+        with suppress(ImportError):
+            found[package] = import_module(package.replace("-", ".")).__version__
     return found
 
 
 def supported_archs() -> tuple[int, ...]:
     """Architectures that this NVRTC compiles for, as `90` for sm_90."""
-    _, archs = _nvrtc().nvrtcGetSupportedArchs()
+    count = ctypes.c_int()
+    _nvrtc().nvrtcGetNumSupportedArchs(ctypes.byref(count))
+    archs = (ctypes.c_int * count.value)()
+    _nvrtc().nvrtcGetSupportedArchs(archs)
     return tuple(archs)
 
 
@@ -187,34 +198,36 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     nvrtc = _nvrtc()
     texts = [text.encode() for text in program.headers.values()]
     names = [_name(name) for name in program.headers]
-    status, handle = nvrtc.nvrtcCreateProgram(
-        (program.source + _used(entries)).encode(), _name(file_name), len(names), texts, names
+    handle, source = ctypes.c_void_p(), (program.source + _used(entries)).encode()
+    status = nvrtc.nvrtcCreateProgram(
+        *(ctypes.byref(handle), source, _name(file_name), len(names), _strings(texts), _strings(names))
     )
-    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
+    if status:
+        raise CompileError(f"NVRTC cannot start on {file_name}: {_title(status)}.", log="")
     options = program.all_options
     try:
         for entry in entries:
             nvrtc.nvrtcAddNameExpression(handle, _expression(entry).encode())
         encoded = [os.fsencode(option) for option in options]
-        (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
+        status = nvrtc.nvrtcCompileProgram(handle, len(encoded), _strings(encoded))
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
         log = without_foreign_lines(log, (file_name, *program.headers), folders_of(options))
-        if status == nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY or (
-            status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
-        ):
+        if status == _OUT_OF_MEMORY or (status == _COMPILATION and not _names_error(log)):
             raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
         typed = tuple(_with_types(entry, program.source) for entry in entries)
         if typed != entries and "instance of overloaded function" in log:
             return _compile(program, file_name, typed)
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise explain(program, file_name, entries, status.name, log)
+        if status:
+            raise explain(program, file_name, entries, _title(status), log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, handle)
-        lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry).encode()) for entry in entries]
+        symbols = []
+        for entry in entries:
+            lowered = ctypes.c_char_p()
+            nvrtc.nvrtcGetLoweredName(handle, _expression(entry).encode(), ctypes.byref(lowered))
+            symbols.append((lowered.value or b"").decode())
     finally:
-        nvrtc.nvrtcDestroyProgram(handle)
-    symbols = [name.decode() if name else "" for _, name in lowered]
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(handle))
     held = kernels_in(cubin)
     for entry, symbol in zip(entries, symbols, strict=True):
         if symbol not in held:
@@ -288,11 +301,22 @@ def compiled_kernels(
     )
 
 
+def _title(status: int) -> str:
+    """What NVRTC calls a status."""
+    return str(_nvrtc().nvrtcGetErrorString(status).decode())
+
+
+def _strings(texts: Sequence[bytes]) -> Any:
+    """C's array of strings."""
+    return (ctypes.c_char_p * len(texts))(*texts)
+
+
 def _bytes(size_of: Any, read: Any, program: Any) -> bytes:
-    _, size = size_of(program)
-    buffer = bytes(size)
+    size = ctypes.c_size_t()
+    size_of(program, ctypes.byref(size))
+    buffer = ctypes.create_string_buffer(size.value)
     read(program, buffer)
-    return buffer
+    return buffer.raw
 
 
 def _text(size_of: Any, read: Any, program: Any) -> str:
