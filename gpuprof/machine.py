@@ -35,7 +35,7 @@ def configure_interpreter() -> None:
     device, or its compiler.
     """
     sys.setswitchinterval(5e-4)
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
     atexit.register(gc.freeze)
 
 
