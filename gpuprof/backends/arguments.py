@@ -5,7 +5,8 @@
 import re
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
@@ -83,8 +84,7 @@ _HANDLE_BYTES = 8
 _POINTER, _UNKNOWN = Parameter("u", _HANDLE_BYTES, is_pointer=True, is_struct=False), Declared("", "", "")
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayArgument:
+class ArrayArgument(Struct, frozen=True):
     """The address of one of the problem's arrays, or of an element so many bytes behind."""
 
     name: str
@@ -95,8 +95,7 @@ class ArrayArgument:
         return (address(self.name) + self.offset_bytes).to_bytes(_HANDLE_BYTES, "little")
 
 
-@dataclass(frozen=True, slots=True)
-class ValueArgument:
+class ValueArgument(Struct, frozen=True):
     """A number, as the bytes that the kernel reads."""
 
     name: str
@@ -107,8 +106,7 @@ class ValueArgument:
         return self.content
 
 
-@dataclass(frozen=True, slots=True)
-class StructArgument:
+class StructArgument(Struct, frozen=True):
     """A struct by value: its members, each with its first byte."""
 
     nbytes: int

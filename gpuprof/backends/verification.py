@@ -3,8 +3,10 @@
 """What both backends say of a comparison: several outputs as one verdict, and what must not be read."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
+
+from msgspec import Struct
 
 from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -76,8 +78,7 @@ def worst(found: Sequence[Verification]) -> Verification:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """Whether a case is right.
 
     Args:

@@ -4,9 +4,10 @@
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.brackets import end_of, split_list, without_template_lists
 from gpuprof.cuda_source.declarations import declarations
@@ -22,8 +23,7 @@ _ATTRIBUTES = re.compile(r"__\w+__|alignas|decltype")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+(?P<body>(?:[^\\\n]|\\.)*)", re.M | re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFunction:
+class KernelFunction(Struct, frozen=True):
     """One `__global__` function; its parameters, and a template's, as the source writes them."""
 
     name: str

@@ -12,8 +12,9 @@ left out where no kernel that is wanted can need it.
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, takewhile
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
@@ -142,8 +143,7 @@ def without_lines(
     return {file: _without(texts[file], [*found.values()]) for file, found in left_out.items()}, names
 
 
-@dataclass(frozen=True, slots=True)
-class _Removable:
+class _Removable(Struct, frozen=True):
     """Finds what may be left out.
 
     Args:

@@ -4,8 +4,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.masking import uncommented
 
@@ -19,8 +20,7 @@ _INCLUDE = re.compile(
 _NAMED = re.compile(r'^[ \t]*#[ \t]*define[ \t]+\w+[ \t]+(?:"([^"\n]+)"|<([^>\n]+)>)[ \t]*$', re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Includes:
+class Includes(Struct, frozen=True):
     """What a text includes, conditions not evaluated; what macros stand for counts as a name in quotes."""
 
     quoted: tuple[str, ...]

@@ -9,6 +9,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -141,8 +143,7 @@ _DECODERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
 }
 
 
-@dataclass(frozen=True)
-class BackEdge:
+class BackEdge(Struct, frozen=True):
     """How control goes back to the header of a loop that may be there to wait.
 
     `found` are slots of what an iteration reads, `given` of where it reads and of what it writes where. If

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from gpuprof.errors import CaseFailure, CaseSkipped
 
 #: x, y and z of a thread in its block, or of a block in its grid.
@@ -58,8 +60,7 @@ class SharedByte:
     read: tuple[int, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryPlace(Struct, frozen=True):
     """Bytes of global memory by their address, or of a block's shared memory by their offset."""
 
     address: int
@@ -73,8 +74,7 @@ class MemoryPlace:
         return f"global memory at {self.address:#x}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """What some threads wait for that does not come. `{}` in `what` is where `place` is.
 
     `where` says the line, and where the function that it stands in was called; empty where there is none.

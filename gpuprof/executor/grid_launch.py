@@ -4,11 +4,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
@@ -54,8 +54,7 @@ _REMOTE = "accesses to other blocks' shared memory"
 _HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """Bytes that the blocks of a sample stored to one buffer, and `each` of them."""
 
     by_sample: float = 0
@@ -68,8 +67,7 @@ class Stored:
         return Stored(self.by_sample + other.by_sample, by_grid, self.each + other.each)
 
 
-@dataclass(frozen=True)
-class LaunchResult:
+class LaunchResult(Struct, frozen=True):
     """What one launch counted.
 
     Attributes:
@@ -216,8 +214,7 @@ def launch(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Running:
+class _Running(Struct, frozen=True, eq=False):
     """Blocks that run together, and what watches them if it is asked for."""
 
     scheduler: Scheduler

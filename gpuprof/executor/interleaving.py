@@ -10,10 +10,10 @@ And what a launch leaves behind may depend on who comes first. A card may take a
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct, field
 
 from gpuprof.executor.divergence.warp_turns import FIXED
 from gpuprof.executor.observers.open_meetings import OpenMeetings
@@ -46,8 +46,7 @@ class Openness(IntEnum):
     FINDS = 2
 
 
-@dataclass
-class Order:
+class Order(Struct):
     """One of the orders in which the warps and blocks of a case may run; its launches run in it one by one.
 
     Args:

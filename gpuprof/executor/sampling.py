@@ -8,16 +8,15 @@ listed batch by batch, never all at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
-class Stratum:
+class Stratum(Struct, frozen=True):
     """Blocks that should do the same work: a box of the grid, of which some blocks run."""
 
     axes: tuple[range, range, range]
@@ -47,8 +46,7 @@ class Stratum:
         return np.stack([i + axis.start for i, axis in zip(inside, (x, y, z), strict=True)], axis=1)
 
 
-@dataclass(frozen=True)
-class BlockList:
+class BlockList(Struct, frozen=True):
     """Some of the blocks that run.
 
     `indices` is the blockIdx (x, y, z) of each block, or of the first one of each cluster, shape (n, 3);
@@ -61,8 +59,7 @@ class BlockList:
     weights: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True, dict=True):
     """The blocks of a grid that run, and how many blocks of it each stands for.
 
     Of a launch in clusters the strata are of these, each of `cluster` blocks along x, y and z.

@@ -26,6 +26,7 @@ from operator import length_hint
 from typing import NoReturn
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.divergence.block_barriers import BlockBarriers, ClusterWaits
@@ -47,8 +48,7 @@ from gpuprof.executor.steps.coding import Step
 _PATIENCE = 64
 
 
-@dataclass(eq=False)
-class _Parked:
+class _Parked(Struct, eq=False):
     """A path that waits for mbarriers."""
 
     path: BranchPath

@@ -3,8 +3,9 @@
 """Kernel files that hold PTX or machine code: their header, what is run, and the text that lines are of."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from gpuprof.cubin_file import function_of, kernels_in
 from gpuprof.errors import PATH_ERRORS, BackendUnavailable, HeaderError, reason
@@ -19,8 +20,7 @@ _LOC = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
 _FIRST_LOC = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltFile:
+class BuiltFile(Struct, frozen=True):
     """What one file of PTX or machine code holds."""
 
     built: Built

@@ -4,8 +4,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from gpuprof.tables import TableReader, is_integer
 from gpuprof.text import Extent
@@ -16,8 +17,7 @@ BLOCK = "block"
 MOST_VALUES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """What a header declares to be worth trying."""
 
     values: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -10,9 +10,11 @@ differ in their parameters only: each is a `[[variants]]` entry.
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
+
+from msgspec import Struct
 
 from gpuprof.counters import COUNTERS
 from gpuprof.cuda_source.masking import uncommented
@@ -91,8 +93,7 @@ grid = ["cdiv(n, block_x)"]
 FindOperation = Callable[[str], Operation]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFile:
+class KernelFile(Struct, frozen=True):
     """What one file holds."""
 
     kernels: tuple[Kernel, ...]

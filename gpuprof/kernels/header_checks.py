@@ -3,8 +3,9 @@
 """What must hold of a header once it is read: names are known, and each means one thing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.entries import entry_complaint
@@ -23,8 +24,7 @@ LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "s
 CHOICE_VARIABLES = ("real_bytes", "sm_count", "l2_bytes", "arch")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The TOML text of a header, which begins on a line of a file."""
 
     text: str

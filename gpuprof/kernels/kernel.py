@@ -6,14 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from msgspec import Struct
+
 from gpuprof.kernels.candidates import Candidates
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.kernels.texture import TextureSpec
 from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """A condition on size, block or parameters, and the sentence shown when it does not hold."""
 
     condition: str
@@ -31,8 +32,7 @@ class Launch:
     cooperative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchStep:
+class LaunchStep(Struct, frozen=True):
     """One of the launches that a kernel takes, in order.
 
     Args:
@@ -50,8 +50,7 @@ class LaunchStep:
     repeat: str = "1"
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     """An array that belongs to the kernel and not to the operation: what one launch leaves for the next.
 
     Nobody initialises it, unless it holds `addresses`: of these arrays, of each as many, evenly spaced.
@@ -66,8 +65,7 @@ class Workspace:
 NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynamic_shared_bytes="0")
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+class Study(Struct, frozen=True):
     """Where a kernel was published."""
 
     name: str = ""
@@ -75,8 +73,7 @@ class Study:
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     """What a compiler has made of a kernel already, in the place of a source that NVRTC compiles.
 
     Args:

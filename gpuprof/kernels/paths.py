@@ -3,10 +3,11 @@
 """The ladder that folders and kernel files of a user's own make up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from gpuprof.errors import HeaderError, InputError, nearest_file
 from gpuprof.kernels.built_files import built_of_ptx
@@ -19,8 +20,7 @@ from gpuprof.operation import Operation
 from gpuprof.text import KERNEL_ENDINGS
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A kernel file that exists as text only; it stands wherever a `.cu` file may, or a `.ptx` file."""
 
     text: str

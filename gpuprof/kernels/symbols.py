@@ -5,7 +5,8 @@
 import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.masking import line_of, masked
@@ -32,8 +33,7 @@ _MOST_LISTED = 3
 _FLOATS = {4: "<f", 8: "<d"}
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayPart:
+class ArrayPart(Struct, frozen=True):
     """A pointer into an array: to elements of another type where there is one, from an element on."""
 
     name: str
@@ -44,8 +44,7 @@ class ArrayPart:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """A struct that is passed by value: its members in order, and the types of integers among them."""
 
     text: str
@@ -60,8 +59,7 @@ class Members:
 Argument = str | int | ArrayPart | Members
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleSymbol:
+class ModuleSymbol(Struct, frozen=True):
     """A variable of the module that holds an array's content or address, or a number.
 
     Args:

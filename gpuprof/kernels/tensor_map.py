@@ -7,10 +7,11 @@ Lists start at the dimension whose elements are neighbours, as the copy engine's
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from operator import mul
+
+from msgspec import Struct
 
 from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS, MOST_DIMENSIONS, MOST_STEP, SWIZZLES
 from gpuprof.errors import CaseSkipped
@@ -24,8 +25,7 @@ FILLS = ("zero", "nan")
 L2_PROMOTIONS = (0, 64, 128, 256)
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMapSpec:
+class TensorMapSpec(Struct, frozen=True):
     """What a header says of one tensor map.
 
     Args:
@@ -45,8 +45,7 @@ class TensorMapSpec:
     fill: str = "zero"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Struct, frozen=True):
     """One tensor map of a launch.
 
     Args:

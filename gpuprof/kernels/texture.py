@@ -6,8 +6,9 @@ To the kernel either is an argument of 8 opaque bytes. Each backend makes its ow
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast, get_args
+
+from msgspec import Struct
 
 from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.problems.problem import ArraySpec
@@ -41,8 +42,7 @@ _FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TextureSpec:
+class TextureSpec(Struct, frozen=True):
     """What a header says of one texture or surface.
 
     Args:
@@ -61,8 +61,7 @@ class TextureSpec:
         return _word(self.sampling)
 
 
-@dataclass(frozen=True, slots=True)
-class Texture:
+class Texture(Struct, frozen=True):
     """One texture or surface of a launch."""
 
     argument: str

@@ -5,6 +5,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from gpuprof.problems.numpy_later import NDArray, np
 
 Doubles = NDArray[Any]
@@ -30,8 +32,7 @@ class ErrorBound:
     rounding: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorComparison:
+class ErrorComparison(Struct, frozen=True):
     """How a result compares with its reference.
 
     Args:

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that need more than a declaration: where their code stands, loaded when needed."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Where the code of an operation stands, and the names that it knows."""
 
     module: str

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element types: one table of their names, sizes, C types and roundoffs. No NumPy is needed to read it."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.problems.numpy_later import np
 
@@ -15,8 +16,7 @@ RESULT, SUM = "result", "sum"
 OF_RUN = (REAL, RESULT, SUM)
 
 
-@dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(Struct, frozen=True):
     """One element type.
 
     Args:
@@ -53,8 +53,7 @@ ELEMENT_TYPES: dict[str, ElementType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunType:
+class RunType(Struct, frozen=True):
     """What goes with the type of a run, as the vendor's library has it.
 
     Args:

@@ -15,10 +15,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from gpuprof.problems.dtypes import rounded
 from gpuprof.problems.numpy_later import np
@@ -86,8 +87,7 @@ def _real_power(base: int | float, exponent: int | float) -> int | float:
     return math.pow(base, exponent)
 
 
-@dataclass(frozen=True)
-class _Grammar:
+class _Grammar(Struct, frozen=True):
     """What a formula may hold besides numbers and names; of arrays also indices, tuples and keywords.
 
     `takes` tells of it where a formula holds something else.

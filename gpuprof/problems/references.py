@@ -3,16 +3,16 @@
 """What a problem's outputs must be, and what computes that: here, on a GPU, or in a library."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from gpuprof.problems.numpy_later import NDArray, np
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """One output as it must be.
 
     Args:
@@ -28,8 +28,7 @@ class Expected:
         return Expected(self.values[indices], self.magnitude if shared else self.magnitude[indices])
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """The device address of an array, in the arguments of a device reference or a library's function.
 
     Args:
@@ -40,8 +39,7 @@ class Pointer:
     array: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceReference:
+class DeviceReference(Struct, frozen=True):
     """Device code of the measuring side that fills the expected values and magnitudes of every output.
 
     Args:
@@ -59,15 +57,13 @@ class DeviceReference:
     has_magnitude: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HostReal:
+class HostReal(Struct, frozen=True):
     """A number of the type of sums, passed by its address on the host, as BLAS libraries want it."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryCall:
+class LibraryCall(Struct, frozen=True):
     """One call of a vendor's library, or of the driver's copy.
 
     Args:

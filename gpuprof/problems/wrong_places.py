@@ -3,9 +3,10 @@
 """Where the wrong elements of an array lie, in words: a row, a block of columns, every other one, an edge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.problems.numpy_later import NDArray, np
 
@@ -17,8 +18,7 @@ _LONGEST_PERIOD = 512
 _TILES = (256, 128, 64, 32, 16, 8, 4)
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """What one step along an axis is called."""
 
     one: str

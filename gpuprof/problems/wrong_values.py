@@ -8,12 +8,13 @@ that none is claimed that the numbers do not bear out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.problems.check import ErrorBound, compare
@@ -29,8 +30,7 @@ _MORE_ROOM = 4
 _NEAR = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class WrongResult:
+class WrongResult(Struct, frozen=True):
     """One output that is not what it must be.
 
     Args:

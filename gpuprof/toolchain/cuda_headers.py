@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 #: What to do where there are none.
 HEADERS_FIX = (
@@ -38,8 +39,7 @@ _VERSIONS = (
 _TOP_CHARACTERS = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class CudaHeaders:
+class CudaHeaders(Struct, frozen=True):
     """Where CUDA's headers are."""
 
     directories: tuple[Path, ...]

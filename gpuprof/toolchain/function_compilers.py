@@ -14,13 +14,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.cubin_file import function_of
 from gpuprof.errors import foreign
@@ -30,8 +31,7 @@ from gpuprof.text import Extent
 _FORK = multiprocessing.get_context("fork")
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCode:
+class FunctionCode(Struct, frozen=True):
     """What a compiler made of a function, or why nothing.
 
     Args:
@@ -232,8 +232,7 @@ _LOC = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
 _PLACE = re.compile(r"^at (\d+):\d+:", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class JitCall:
+class JitCall(Struct, frozen=True):
     """One launch to compile for.
 
     Args:

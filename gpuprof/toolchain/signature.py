@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from msgspec import Struct
+
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.functions import kernel_functions, split_types
 from gpuprof.ptx_directives import launch_limits
@@ -22,8 +24,7 @@ _UNTYPED = "?"
 _VALUE_BYTES = (1, 2, 4, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter of a kernel.
 
     Args:
@@ -76,8 +77,7 @@ def untyped(nbytes: int) -> Parameter:
     return Parameter(_UNTYPED, nbytes, is_pointer=None, is_struct=nbytes not in _VALUE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLimits:
+class BlockLimits(Struct, frozen=True):
     """Blocks that a kernel may be launched with: one, or up to so many threads, in clusters of so many."""
 
     required: Extent | None = None

@@ -106,7 +106,10 @@ LIBRARIES: dict[str, set[str]] = {
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "ml_dtypes": {"executor", "problems"},
-    "msgspec": {"case_parts", "devices", "results", "schema"},
+    "msgspec": {
+        *("backends", "backends.sim", "case_parts", "cuda_source", "devices", "executor"),
+        *("kernels", "problems", "results", "schema", "toolchain"),
+    },
     "pandas": {"api"},
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},

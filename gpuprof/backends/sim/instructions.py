@@ -11,6 +11,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import ClassVar
 
+from msgspec import Struct
+
 from gpuprof import timeline
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import compile_kernel
@@ -36,8 +38,7 @@ _NEWEST_PTX = "sm_90"
 _KEPT_CHARACTERS = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class NoLink:
+class NoLink(Struct, frozen=True):
     """Why the instructions of a launch are not counted."""
 
     reason: str

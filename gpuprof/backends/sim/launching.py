@@ -8,11 +8,12 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import bind_arguments
@@ -173,8 +174,7 @@ def _empty_file(byte: int) -> int:
 _NOT_LINKED = NoLink("its counts are not wanted")
 
 
-@dataclass(frozen=True)
-class Launches:
+class Launches(Struct, frozen=True):
     """The launches of a case on a card, all of the blocks of each or a sample, to be run in any memory."""
 
     device: Device

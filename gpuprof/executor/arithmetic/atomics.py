@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Atomic operations: what each combines, and how lanes that share an address take turns."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic import halves
@@ -34,8 +34,7 @@ _SELDOM = {"and", "or", "min", "max", "cas"}
 _SIZES_OF_INTEGERS = frozenset({"b16", "b32", "b64", "b128", "u32", "u64", "s32", "s64"})
 
 
-@dataclass(frozen=True)
-class AtomicOperation:
+class AtomicOperation(Struct, frozen=True):
     """What an atomic instruction combines, element by element.
 
     `in_global` goes from (old value, operands …) to the new value as the units of global memory compute it;

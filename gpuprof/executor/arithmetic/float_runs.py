@@ -12,11 +12,11 @@ instructions of a tape its bits cannot matter.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP
@@ -48,8 +48,7 @@ class _Item(NamedTuple):
     taken: tuple[int, ...]
 
 
-@dataclass
-class Tape:
+class Tape(Struct):
     """A run of arithmetic, written instruction by instruction, in which every value is assigned once.
 
     It makes arrays (`targets`) of sources, and of what lies at places (arrays of addresses) in shared memory.
@@ -154,8 +153,7 @@ def _values_taken(item: _Item) -> tuple[int, ...]:
     return item.taken if item.made is not None else item.taken[:1]
 
 
-@dataclass
-class CompiledTape:
+class CompiledTape(Struct):
     """A tape ready to be played: `words` of shape (instructions, `ITEM_WORDS`), and rows of 32 values."""
 
     words: NDArray[np.int32]

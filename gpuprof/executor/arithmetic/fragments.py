@@ -11,10 +11,10 @@ turn, last.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes
@@ -22,8 +22,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 GROUPS, LANES = 8, 4
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """Integers of 4 bits or 1, as many as fit in a register of 32, the first in its lowest bits."""
 
     bits: int

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.lanes.scalars import ARITHMETIC
 
@@ -20,8 +21,7 @@ _PAIRS = ("u16x2", "s16x2")
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
-@dataclass(frozen=True)
-class Mnemonic:
+class Mnemonic(Struct, frozen=True):
     """An opcode such as `mad.lo.s32`: its base name, its types in order, and everything else as flags."""
 
     base: str

@@ -13,11 +13,11 @@ of two depths is summed by itself. Integers are summed exactly, and rounded to a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Bools
@@ -34,8 +34,7 @@ _ONE = 1 << WEIGHT_BITS
 _FAR = 2.0**40
 
 
-@dataclass(frozen=True)
-class AxisTexels:
+class AxisTexels(Struct, frozen=True):
     """Texels along one axis that a coordinate asks for: one, or two neighbours.
 
     Indices are as if the texture had no edges; weights, in 1/256, add up to 256.

@@ -3,10 +3,10 @@
 """The undefined bits of an instruction's operands, and the faults where they must have none."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.definedness.state import UndefinedBits
 from gpuprof.executor.definedness.undefined import Undefined, bits_dtype, either
@@ -25,8 +25,7 @@ def followed(batch: Batch) -> UndefinedBits:
     return batch.shadow
 
 
-@dataclass(frozen=True)
-class RegisterOperand:
+class RegisterOperand(Struct, frozen=True):
     """A register."""
 
     slot: int
@@ -50,8 +49,7 @@ class RegisterOperand:
         return np.zeros((1, 1, 1), dtype=self.kept) if found is None else found.bits.view(self.kept)
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """A register that an instruction writes: `keeps` as for `Coder.target`, whose choices it follows.
 
     Attributes:

@@ -3,10 +3,10 @@
 """Which bits of a value are undefined, and where they come from: memory or a register never written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Bools
@@ -38,8 +38,7 @@ def bits_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"u{dtype.itemsize}") if dtype.kind == "f" else dtype
 
 
-@dataclass(frozen=True, eq=False)
-class Undefined:
+class Undefined(Struct, frozen=True, eq=False):
     """What of a value is undefined; a value without such bits has none of these.
 
     Attributes:

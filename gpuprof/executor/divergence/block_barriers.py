@@ -6,11 +6,12 @@ A path stops there unless all living lanes of its blocks are there with it. When
 barriers that are complete let their paths go.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
 import numpy as np
+from msgspec import Struct, field
 
 from gpuprof.executor.decode import RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, Joins, as_one, in_batch, lanes_of, let_go
@@ -28,8 +29,7 @@ from gpuprof.executor.steps.cluster_steps import end_phases
 _NUMBERS = 16
 
 
-@dataclass(eq=False)
-class Waiting:
+class Waiting(Struct, eq=False):
     """A path at the barrier that ends a block: its number, how many threads it takes, and the path's votes.
 
     None stands for all threads of a thread block.
@@ -47,8 +47,7 @@ class Waiting:
         return self.block.line
 
 
-@dataclass
-class BlockBarriers:
+class BlockBarriers(Struct):
     """Who waits at barriers of blocks, in one batch.
 
     Lanes that have left one of its joins need not come with the others of their warp.
@@ -265,8 +264,7 @@ def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...],
     return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]
 
 
-@dataclass(eq=False)
-class _Waiting:
+class _Waiting(Struct, eq=False):
     """A path at `barrier.cluster.wait`."""
 
     path: BranchPath

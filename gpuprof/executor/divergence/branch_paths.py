@@ -6,10 +6,11 @@ Warps never wait for each other at a join. Lanes of a warp do, as on hardware, u
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
@@ -17,8 +18,7 @@ from gpuprof.executor.program.flow import EXIT_BLOCK
 from gpuprof.executor.steps.batch import Batch
 
 
-@dataclass(eq=False)
-class Join:
+class Join(Struct, eq=False):
     """Where the paths that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
 
     block: int
@@ -28,8 +28,7 @@ class Join:
     pending: int = 0
 
 
-@dataclass
-class Registers:
+class Registers(Struct):
     """What registers held when lanes stopped within a basic block.
 
     Others that run the block meanwhile spare only what is needed outside of it.
@@ -53,8 +52,7 @@ class Registers:
             batch.shadow.restore(self.shadow, lanes)
 
 
-@dataclass(eq=False)
-class Memory:
+class Memory(Struct, eq=False):
     """What a path held at the end of its last iteration in loops that may be there to wait.
 
     `watched` is what each loop read and wrote, by its header; `registers` all that it held when it last

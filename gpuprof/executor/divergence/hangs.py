@@ -7,12 +7,12 @@ those together that wait for the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program, flow_of
@@ -42,8 +42,7 @@ class Told(NamedTuple):
     place: MemoryPlace | None = None
 
 
-@dataclass(frozen=True)
-class HeldLanes:
+class HeldLanes(Struct, frozen=True):
     """Lanes that cannot go on, at a line of the source and of the PTX, and what keeps the one asked about."""
 
     lanes: Bools

@@ -8,7 +8,8 @@ before.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.executor.decode import BackEdge, RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, Memory
@@ -21,8 +22,7 @@ from gpuprof.executor.steps.batch import Batch
 _PATIENCE = 64
 
 
-@dataclass(eq=False)
-class Resting:
+class Resting(Struct, eq=False):
     """A path that polls in vain.
 
     It stands at the header of its loop. It `repeats` if nothing at all differs between two iterations: it

@@ -8,11 +8,12 @@ there exchange their values, each by the instruction that it came to. Lanes at o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.decode import RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, Registers, as_one, in_batch, lanes_of, let_go
@@ -23,8 +24,7 @@ from gpuprof.executor.lanes.meetings import Arrival, LaneBits, Meeting, groups, 
 from gpuprof.executor.steps.batch import Batch
 
 
-@dataclass(eq=False)
-class Gathered:
+class Gathered(Struct, eq=False):
     """A path that stopped at a warp operation, which all of its lanes execute."""
 
     path: BranchPath

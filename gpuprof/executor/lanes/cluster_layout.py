@@ -7,11 +7,11 @@ after rank, and so is its shared memory. What runs, moves or judges a batch ther
 to another's memory as what it does to its own; only block barriers, names and addresses tell blocks apart.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP
@@ -20,8 +20,7 @@ from gpuprof.executor.lanes.masks import WARP
 _APART_BYTES = 1024
 
 
-@dataclass(frozen=True)
-class ClusterLayout:
+class ClusterLayout(Struct, frozen=True, dict=True):
     """The blocks of a cluster, or a lone block.
 
     `warps` and `shared_bytes` are of each block; `shared_start` is the address of the first byte of its own

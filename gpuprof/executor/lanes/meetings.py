@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
@@ -49,8 +50,7 @@ def missing(group: LaneBits, members: LaneBits, live: Bools) -> LaneBits:
     return np.asarray(members & ballot(live) & ~group)
 
 
-@dataclass
-class Meeting:
+class Meeting(Struct):
     """Lanes from several places of the program that exchange values now.
 
     Attributes:

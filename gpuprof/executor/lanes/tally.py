@@ -4,9 +4,9 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Counts, Mask
@@ -47,8 +47,7 @@ class LoopIterations:
             self.entries[count + 1] = self.entries[count + 1] + (turns == count + 1).sum(axis=(1, 2))
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True):
     """A static instruction that is counted by itself.
 
     Its counters are named after its family ("global_load", "shared_store", "branch") and what is counted

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, narrowed
@@ -31,8 +32,7 @@ from gpuprof.executor.memory.shared_memory import (
 _REMEMBERED_CHUNKS = 1 << 20
 
 
-@dataclass(eq=False)
-class _Load:
+class _Load(Struct, eq=False):
     """One copy to shared memory, of some lanes.
 
     `land` brings it there, and is None when it has; `column` is the mbarrier that counts its bytes, and

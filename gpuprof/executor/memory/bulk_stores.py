@@ -8,10 +8,10 @@ without, or when its block ends. Neither happens before: so a wait that is missi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
@@ -49,8 +49,7 @@ class SourceReads(CopyGroups):
         return lanes
 
 
-@dataclass(frozen=True, eq=False)
-class Combination:
+class Combination(Struct, frozen=True, eq=False):
     """How a copy changes what is there.
 
     `apply` changes elements of content, at places, by given ones, one after the other.

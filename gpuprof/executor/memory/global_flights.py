@@ -10,11 +10,12 @@ would hide a missing wait; in flight until then, the race detector knows which b
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index
@@ -139,8 +140,7 @@ class BulkPlaces(Places):
         return start, self.size, who.T
 
 
-@dataclass(eq=False)
-class Flight:
+class Flight(Struct, eq=False):
     """One copy in flight, or what else is under way while threads go on.
 
     `waiting` are the lanes whose copies are in flight: shape (blocks or 1, warps, 32). It reads `places` in

@@ -23,10 +23,10 @@ copied in rows, padded rows, and with many lanes at one source; from scattered s
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
@@ -46,8 +46,7 @@ _REMEMBERED_WARPS = 1 << 14
 _Cost = Callable[[int, list[int], list[int], list[int]], tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Pieces:
+class Pieces(Struct, frozen=True):
     """What the lanes of a batch copy, from and to addresses of shape (blocks or 1, warps or 1, 32 or 1).
 
     Those that take part read, or write zeros; some read the `whole` of what they write.

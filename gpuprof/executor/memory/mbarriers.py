@@ -9,9 +9,9 @@ leaves open what the 8 bytes hold.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
@@ -36,8 +36,7 @@ Table = NDArray[np.int64]
 Columns = NDArray[np.intp]
 
 
-@dataclass(eq=False)
-class Stall:
+class Stall(Struct, eq=False):
     """Lanes whose wait for an mbarrier failed, and what must change before it can succeed.
 
     `at` is the line of the source and of the PTX.

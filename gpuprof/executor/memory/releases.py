@@ -13,11 +13,11 @@ What is released is a *release*, numbered from 0; what a warp has acquired is a 
 integer, so that joining two sets is one operation and sharing one costs nothing.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
@@ -52,8 +52,7 @@ class _Latest:
         return found
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class AcquiredPlace:
+class AcquiredPlace(Struct, frozen=True, eq=False):
     """What those acquire who read a place in memory: all, and threads of `block` what is `near` too.
 
     Places that were used alike share one.
@@ -64,8 +63,7 @@ class AcquiredPlace:
     block: int = -1
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Published:
+class _Published(Struct, frozen=True, eq=False):
     """What a warp's strong write published, to everybody and to its own block."""
 
     threads: bytes

@@ -7,11 +7,11 @@ engine's own business: on a GPU the driver writes them, here `encode_tensor_map`
 """
 
 import struct
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.copy_engine import (
@@ -48,8 +48,7 @@ _NAN_FILL = b"\xf7\x7f"
 _LARGEST_STRIDE = 1 << 40
 
 
-@dataclass(frozen=True)
-class TensorDescriptor:
+class TensorDescriptor(Struct, frozen=True, dict=True):
     """An array in global memory, and the box of it that one copy moves. Lists start at the fastest dimension.
 
     Attributes:

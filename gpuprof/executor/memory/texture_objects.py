@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Textures and surfaces: views of a buffer that kernels name by a handle of 64 bits."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import LaunchRefused
@@ -13,8 +13,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.texture_units import Sampling, Texels
 
 
-@dataclass(frozen=True, eq=False)
-class TexelView:
+class TexelView(Struct, frozen=True, eq=False):
     """A buffer of texels: a texture, which says how values are made of them; or else a surface."""
 
     buffer: Buffer

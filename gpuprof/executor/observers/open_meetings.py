@@ -7,9 +7,9 @@ where it does, a kernel's result depends on it.
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP
@@ -20,8 +20,7 @@ from gpuprof.executor.memory.moments import Numbers, Timeline, moment_of, thread
 _KEPT = 1 << 14
 
 
-@dataclass(frozen=True)
-class AccessPair:
+class AccessPair(Struct, frozen=True):
     """Two accesses of different warps to one place, in the order of one run.
 
     `line` and `thread` are of the later access; `detail` is a clause with that thread as its subject. One

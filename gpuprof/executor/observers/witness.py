@@ -8,10 +8,10 @@ runs that look for an explanation pay for it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import Index
@@ -25,8 +25,7 @@ from gpuprof.executor.memory.moments import Numbers
 _DEED_BITS = 20
 
 
-@dataclass(frozen=True)
-class Deed:
+class Deed(Struct, frozen=True):
     """What a thread did to an element."""
 
     launch: int
@@ -36,8 +35,7 @@ class Deed:
     atomic: bool = False
 
 
-@dataclass(frozen=True)
-class UnwrittenRead:
+class UnwrittenRead(Struct, frozen=True):
     """The first read of an element that nobody had written."""
 
     buffer: Buffer

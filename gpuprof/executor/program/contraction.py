@@ -18,7 +18,9 @@ What it decides is read off its machine code:
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+from msgspec import Struct, field
 
 from gpuprof.executor.program.flow import first_reads, reads_and_writes
 from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Operand, Reg, Sym, Vec
@@ -108,8 +110,7 @@ def _kind(item: Instruction) -> tuple[str, bool]:
     return item.opcode[-1], "ftz" in item.opcode
 
 
-@dataclass(eq=False)
-class _Product:
+class _Product(Struct, eq=False):
     """A product that may go into sums.
 
     `versions` counts how often its factors had been written before; `overwritten` are those, by number, that
@@ -196,8 +197,7 @@ class _Name:
     changed_at: int = -1
 
 
-@dataclass(eq=False)
-class _Sum:
+class _Sum(Struct, eq=False):
     """A sum or difference of two terms, those named that are products of its kind."""
 
     position: int

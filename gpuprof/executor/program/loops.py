@@ -4,10 +4,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Protocol
+
+from msgspec import Struct
 
 from gpuprof.executor.program.flow import (
     EXIT_BLOCK,
@@ -33,8 +34,7 @@ _HINTS = ("atom", "nanosleep", "fence", "membar")
 _CONSTANT = {"param", "const", "local", "nc"}
 
 
-@dataclass(frozen=True)
-class WaitingLoop:
+class WaitingLoop(Struct, frozen=True):
     """A loop in which memory is read that others may change meanwhile.
 
     `found` are registers that hold what an iteration read, `given` those that say where it read, and what it
@@ -48,8 +48,7 @@ class WaitingLoop:
     body: frozenset[int]
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A loop with one header.
 
     `each_iteration` are the blocks that every iteration passes.

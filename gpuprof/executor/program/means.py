@@ -3,7 +3,9 @@
 """By what means the threads of a program may order what they do, and whom, read off its instructions."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from msgspec import Struct, field
 
 from gpuprof.executor.program.flow import BasicBlock, End, is_cluster_wait, reads_and_writes
 from gpuprof.executor.program.loops import waiting_loops
@@ -17,8 +19,7 @@ _EVERYBODY = 0xFFFFFFFF
 _SCOPED = frozenset({"ld", "st", "atom", "red", "fence"})
 
 
-@dataclass(frozen=True)
-class OrderingMeans:
+class OrderingMeans(Struct, frozen=True):
     """By what means threads of a program may order what they do.
 
     Attributes:

@@ -15,7 +15,9 @@ are not loaded again. Which accesses merge is read off the machine code that ptx
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from gpuprof.executor.program.calls import SYSTEM_CALLS
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
@@ -40,8 +42,7 @@ _ELSEWHERE = frozenset({"global", "local", "param", "const"})
 _Word = tuple[Operand, int, int]
 
 
-@dataclass(frozen=True)
-class SharedPlace:
+class SharedPlace(Struct, frozen=True):
     """What is known of where a shared variable lies.
 
     Its address leaves `remainder` when divided by `modulus`, a power of two. `declared` is the alignment that
@@ -211,8 +212,7 @@ def _moves(item: Instruction, access: "_MergeCandidate", held: Mapping[_Word, Re
     return [replace(item, opcode=opcode, operands=pair) for pair in found if isinstance(pair[0], Reg)]
 
 
-@dataclass(frozen=True)
-class _MergeCandidate:
+class _MergeCandidate(Struct, frozen=True):
     """A load or store that might be merged.
 
     Its address is `offset` bytes from `base`; `values` are the registers that it loads or the operands that

@@ -5,16 +5,16 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Reg:
+
+class Reg(Struct, frozen=True):
     """A virtual register, by the name that is unique in its function."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Imm:
+class Imm(Struct, frozen=True):
     """A literal. `bits` is its two's complement or IEEE pattern; `width` is 0 for integers, else 32 or 64."""
 
     bits: int
@@ -29,30 +29,26 @@ class Sym:
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class Mem:
+class Mem(Struct, frozen=True):
     """A memory operand `[base + offset]`, in bytes."""
 
     base: "Reg | Sym | Imm"
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class Special:
+class Special(Struct, frozen=True):
     """A special register such as `%tid.x`."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Vec:
+class Vec(Struct, frozen=True):
     """A brace-enclosed list of operands; also `[map, {x, y}]`, as the address of the map and the list."""
 
     items: tuple["Operand", ...]
 
 
-@dataclass(frozen=True)
-class Not:
+class Not(Struct, frozen=True):
     """A negated predicate operand, `!%p`."""
 
     of: "Operand"
@@ -82,15 +78,13 @@ class Instruction:
         return ".".join(self.opcode)
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(Struct, frozen=True):
     """A branch target."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """A place in a variable's content that holds an address, or bytes of one.
 
     A table of pointers names what it points to: `{f, generic(x)+8}`. Where the pointer is part of a struct,
@@ -128,8 +122,7 @@ class Variable:
     references: tuple[Reference, ...] = ()
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What a function takes and returns: bytes of each value, in order."""
 
     returns: tuple[int, ...]
@@ -161,16 +154,15 @@ class Function:
         return Signature(tuple(v.size for v in self.returns), tuple(v.size for v in self.params))
 
 
-@dataclass
-class Module:
+class Module(Struct):
     """All that one PTX text defines.
 
     The architecture is 90 for `sm_90`, 0 where the text names none.
     """
 
     architecture: int = 0
-    functions: dict[str, Function] = field(default_factory=dict)
-    variables: list[Variable] = field(default_factory=list)
+    functions: dict[str, Function] = {}
+    variables: list[Variable] = []
 
 
 def leaves(operand: Operand) -> Iterator[Operand]:

@@ -8,7 +8,9 @@ that register. Threads that are differently deep run together as far as their wa
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.program.flow import SWITCH, live_after, reads_and_writes
@@ -104,8 +106,7 @@ RECURSE = "recurse"
 _ALIGNMENT = 16
 
 
-@dataclass
-class _Call:
+class _Call(Struct):
     """A call between the functions: of which, and the names of what it takes and returns."""
 
     callee: str

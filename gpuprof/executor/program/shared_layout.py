@@ -10,8 +10,9 @@ size, which is rounded up to the largest alignment of any `extern` array of the 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from gpuprof.executor.program.ptx import (
     Function,
@@ -25,8 +26,7 @@ from gpuprof.executor.program.ptx import (
 _DYNAMIC_ALIGNMENT = 16
 
 
-@dataclass(frozen=True)
-class SharedLayout:
+class SharedLayout(Struct, frozen=True):
     """Places in a kernel's own shared memory, in bytes from its start.
 
     `allotted_bytes` is what ptxas states as static size; dynamic bytes come on top of it. `dynamic_offset` is

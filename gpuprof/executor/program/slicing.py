@@ -14,8 +14,9 @@ is for the run to see.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import loops_of
@@ -55,8 +56,7 @@ class Role(Enum):
     GONE = "does nothing"
 
 
-@dataclass(frozen=True)
-class Accesses:
+class Accesses(Struct, frozen=True):
     """Address-only accesses of a basic block to shared memory around one address: they are counted together.
 
     Each instruction stands with its distance from the base, in bytes.

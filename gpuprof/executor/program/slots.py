@@ -7,10 +7,10 @@ kernel argument or `%tid.x` costs what reading a register costs.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, register_dtype, uniform
@@ -30,8 +30,7 @@ _I32 = np.dtype(np.int32)
 _I64 = np.dtype(np.int64)
 
 
-@dataclass
-class Slots:
+class Slots(Struct):
     """Allots slots while a program is decoded.
 
     `parameters` are (byte offset, dtype, slot). `symbols` are slots that hold the address of a global

@@ -3,9 +3,9 @@
 """The barriers of a block: what their operands may be, whether threads agree on them, and `bar.red`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
@@ -27,8 +27,7 @@ def barrier_operands(coder: Coder, item: Instruction) -> Callable[[Batch], list[
     return lambda batch: [read(batch) for read in reads]
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Struct, frozen=True):
     """What `bar.red` makes of a predicate of the threads that meet."""
 
     combine: str
@@ -77,8 +76,7 @@ def check_operands(batch: Batch, line: int, mask: Mask, identity: int, count: in
         batch.fault(FaultKind.BARRIER, text, line, mask.first())
 
 
-@dataclass
-class Agreement:
+class Agreement(Struct):
     """Holds the threads that meet at a barrier to one count: cards stop at the second.
 
     A count that is the block's size is another one than none, which means all that have not ended: -1 of

@@ -4,11 +4,11 @@
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, KernelFault, SharedByte
@@ -36,8 +36,7 @@ from gpuprof.executor.program.shared_layout import SharedLayout
 from gpuprof.executor.steps.launch_state import Clock, Frames, Printed, SliceRun
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(Struct, frozen=True):
     """The shape of a launch."""
 
     grid: tuple[int, int, int]
@@ -60,8 +59,7 @@ class Geometry:
         return number % x, number // x % y, number // (x * y)
 
 
-@dataclass
-class AccessMemory:
+class AccessMemory(Struct):
     """What the instructions of one batch remember of their last accesses, by who asks."""
 
     patterns: defaultdict[object, Remembered[SharedPattern]] = field(
@@ -74,8 +72,7 @@ class AccessMemory:
     shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class OwnMemory:
+class OwnMemory(Struct, frozen=True):
     """What a program has of shared and local memory.
 
     Attributes:

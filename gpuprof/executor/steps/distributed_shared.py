@@ -7,10 +7,10 @@ An address holds the rank of its block above the offset there. Instructions for 
 generic ones, take all.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
@@ -42,8 +42,7 @@ def in_block(address: NDArray[np.integer], rank: int | Addresses) -> Addresses:
     return np.asarray((address.astype(np.int64) & _OFFSET) | (rank << RANK_SHIFT))
 
 
-@dataclass(frozen=True)
-class ClusterAccess:
+class ClusterAccess(Struct, frozen=True, dict=True):
     """What lanes access of the shared memory of their cluster's blocks.
 
     `start` counts from where the kernel's own shared memory starts in each block.

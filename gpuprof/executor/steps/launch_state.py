@@ -3,10 +3,10 @@
 """What a launch keeps beside registers and memories: frames of calls, printed text, steps left, and time."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Mask
@@ -77,8 +77,7 @@ class TooMuchWork(Exception):
     """A launch takes more steps than it may."""
 
 
-@dataclass
-class SliceRun:
+class SliceRun(Struct):
     """Launches of control slices: how many steps of single lanes they may still take together.
 
     `valueless` watches the memory that they share for reads of what they left without a value.
@@ -111,8 +110,7 @@ CLOCKS: dict[str, tuple[int, np.dtype[Any]]] = {
 _CYCLES = 4
 
 
-@dataclass
-class Clock:
+class Clock(Struct):
     """Counts time, in instructions, for the registers that tell it.
 
     Time only moves on, and does so the faster the more often it is read, so that loops which wait for a time

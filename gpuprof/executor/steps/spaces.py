@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
@@ -325,8 +326,7 @@ class LocalSpace(GlobalSpace):
         return buffer.starts // self.request.size + index
 
 
-@dataclass
-class GenericSpace:
+class GenericSpace(Struct):
     """Generic addresses: each lane's address says which space it means."""
 
     to_global: Space

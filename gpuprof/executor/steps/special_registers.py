@@ -7,10 +7,10 @@ card's, and a launch that asks for them says so.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
@@ -35,8 +35,7 @@ def _by_axis(name: str, values: Iterable[Any]) -> dict[str, Any]:
     return {f"%{name}.{axis}": value for axis, value in zip("xyz", values, strict=True)}
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What a launch is, as far as its threads can ask."""
 
     geometry: Geometry

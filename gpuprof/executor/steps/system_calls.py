@@ -5,11 +5,11 @@
 import ctypes
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
@@ -110,8 +110,7 @@ def free(coder: Coder, item: Instruction) -> Step:
     return step
 
 
-@dataclass(frozen=True)
-class _CallReader:
+class _CallReader(Struct, frozen=True):
     """Reads what a call's generic addresses point to, as one lane sees it."""
 
     line: int

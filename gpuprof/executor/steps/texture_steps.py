@@ -6,12 +6,12 @@ A texture reads past what the same launch writes: its cache is filled once and n
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 from typing import Any, NoReturn
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.atomics import apply_in_turn, atomic_operation
@@ -149,8 +149,7 @@ def refuse_object(batch: Batch, mask: Mask, line: int, what: str) -> NoReturn:
     batch.fault(FaultKind.OUT_OF_BOUNDS, f"uses {what}", line, mask.first())
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What a `tex` or `tld4` says of itself.
 
     Attributes:

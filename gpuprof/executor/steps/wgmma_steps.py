@@ -8,10 +8,11 @@ then.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.fragments import matrix_a, matrix_c, registers_of
@@ -75,8 +76,7 @@ def _element_bytes(
     return np.asarray(address ^ (address >> 7 & _PERMUTED[layout]) << 4)
 
 
-@dataclass(frozen=True)
-class _WgmmaForm:
+class _WgmmaForm(Struct, frozen=True):
     """What a `wgmma.mma_async` multiplies."""
 
     product: Product

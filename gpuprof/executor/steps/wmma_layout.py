@@ -11,10 +11,10 @@ A tile that lies in memory as lanes hold it moves by words. One that lies the ot
 and is transposed in registers, where its elements have 16 bits; else element by element.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.fragments import GROUPS, LANES
@@ -37,8 +37,7 @@ class Form(Enum):
     BYTES = "bytes"
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """One access by all lanes, or several where a register is put together from bytes.
 
     Attributes:
@@ -53,8 +52,7 @@ class Piece:
     form: Form = Form.PLAIN
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A shape of `wmma`, with the product that its machine code is made of."""
 
     m: int
@@ -83,8 +81,7 @@ class Shape:
         return self.k // self.product.depth
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A register of a factor, and its tile's place.
 
     `major` counts rows of A before it, or columns of B, in tiles of 8; `depth` places along k, in tiles of 4
