@@ -218,7 +218,9 @@ def _measured(
     record = None
     if path is not None and resume:
         record = finished_run(path, request, options, counters=ncu, told=_unsaid)
-    record = record or measure(request, options, watcher, keep=keep if path else None)
+    record = record or measure(
+        request, options, watcher, keep=keep if path else None, resumes=resume is not None
+    )
     if not record.complete:
         raise Interrupted(MeasuredRun(record))
     if ncu and record.backend == "gpu":

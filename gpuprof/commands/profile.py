@@ -85,7 +85,9 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     outcome = None
     with watch(quiet=quiet) as progress:
         try:
-            run = finished or measure(request, options, progress, argv=given.argv, keep=keep)
+            run = finished or measure(
+                request, options, progress, argv=given.argv, keep=keep, resumes=outputs.resumes
+            )
             if ncu is not None and run.complete and not finished:
                 if run.backend == "gpu":
                     from gpuprof.ncu.collecting import add_counters

@@ -47,6 +47,7 @@ class Counting:
     """Counts measured cases behind the back of those that are measured next.
 
     Args:
+        on_counted: Told of what was measured when it is counted; it may be set later, before the first case.
         expected: What will be measured, in order: counting it begins at once.
     """
 
@@ -54,14 +55,14 @@ class Counting:
         self,
         open_request: Open,
         opened: Opened,
-        on_counted: OnCase,
+        on_counted: OnCase = lambda index, measurement: None,
         seconds: float = MOST_SECONDS,
         cards: int = 1,
         expected: Sequence[Case] = (),
     ) -> None:
         self._device = opened.device
         request = replace(open_request, executes=opened.device)
-        self._on_counted = on_counted
+        self.on_counted = on_counted
         self._seconds = seconds
         self._jobs: dict[Hashable, _Job] = {}
         self._open = 0  # cases that were measured and are not counted yet
@@ -87,7 +88,7 @@ class Counting:
 
     def _job(self, case: Case) -> _Job:
         """That of a case, or of another one that runs the same."""
-        case, kernel = resolve(case, self._device)
+        case, kernel = resolve(replace(case, device=0), self._device)
         key = case.name, kernel.source_hash, case.problem, case.block, tuple(sorted(case.params.items()))
         job = self._jobs.get(key)
         if job is None or job.case != case:
@@ -124,7 +125,7 @@ class Counting:
 
     def _tell(self, answer: Findings, index: int, measurement: Measurement) -> None:
         if not self._pool.closed:
-            self._on_counted(index, with_counts(measurement, answer, self._device))
+            self.on_counted(index, with_counts(measurement, answer, self._device))
 
 
 def findings_in(answer: Findings | str) -> Findings:

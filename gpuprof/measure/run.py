@@ -59,18 +59,19 @@ def measure(
     *,
     argv: tuple[str, ...] = (),
     keep: Keep | None = None,
+    resumes: bool = False,
 ) -> Run:
     """Measure everything a request asks for.
 
     Every case is on disk as soon as it is measured: whatever ends the run early costs at most one case. What
-    `keep` finds done already is not measured again.
+    `keep` finds done already is not measured again, and there is some where the run `resumes`.
 
     Raises:
         InputError: A size does not fit in memory, or the results cannot be written.
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
         OutputError: There is no room for what is measured, wherever; it holds the run.
     """
-    return measure_in_turns([request], options, progress, argv=argv, keep=[keep])[0]
+    return measure_in_turns([request], options, progress, argv=argv, keep=[keep], resumes=resumes)[0]
 
 
 def measure_in_turns(
@@ -80,14 +81,18 @@ def measure_in_turns(
     *,
     argv: tuple[str, ...] = (),
     keep: Sequence[Keep | None],
+    resumes: bool = False,
 ) -> list[Run]:
     """Measure requests round by round, every other time backwards: first, second, second, first, and so on.
 
     Their cases are counted together.
     """
+    at_once = len(requests) == 1 and not resumes
     with ExitStack() as opened:
         measured = [
-            opened.enter_context(Measuring(request, options, progress, argv=argv, keep=place))
+            opened.enter_context(
+                Measuring(request, options, progress, argv=argv, keep=place, counts_at_once=at_once)
+            )
             for request, place in zip(requests, keep, strict=True)
         ]
         progress.opened(measured[0].empty, sum(one.left for one in measured))
@@ -117,12 +122,13 @@ class Measuring:
         *,
         argv: tuple[str, ...] = (),
         keep: Keep | None = None,
+        counts_at_once: bool = False,
     ) -> None:
         self._progress = progress
         self._options = options
         self._lock = threading.Lock()
         with timeline.span("open"):
-            self._cards = cards = Cards(request, options)
+            self._cards = cards = Cards(request, options, counts=options.lines and counts_at_once)
         request = cards.request
         try:
             wanted = asked(request, options) if keep else {}
@@ -206,6 +212,7 @@ class Measuring:
 
         if card.lost is None:
             worker, card.worker = card.worker, None
+            counting, card.counting = card.counting, None
             # What a case counts and why it fails is known from the first round.
             with self._cards.losing(card):
                 run_cases(
@@ -216,6 +223,7 @@ class Measuring:
                     on_start=started,
                     transports=self._cards.transports(card),
                     memory_bytes=self._cards.memory_bytes(card),
+                    counting=counting,
                     on_counted=counted if self._options.lines and number == 0 else None,
                     on_timed=self._timed,
                     on_reached=reached if number == 0 else None,

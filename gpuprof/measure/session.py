@@ -59,6 +59,7 @@ def run_cases(
     on_start: Callable[[int], None] = lambda index: None,
     transports: tuple[Transport, ...] = (HERE,),
     memory_bytes: int = 0,
+    counting: Counting | None = None,
     on_counted: OnCase | None = None,
     on_timed: Callable[[], None] = lambda: None,
     on_reached: Callable[[Device], None] | None = None,
@@ -76,6 +77,7 @@ def run_cases(
         transports: Where workers can be had, one for each that runs side by side; more than one only where
             cases do not disturb each other.
         memory_bytes: What the executor may take for one case; 0 for what its machine has.
+        counting: What counts these cases already; it is closed at the end.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
         on_timed: Called when all is measured and some of it is still to be counted.
         on_reached: Called with what a GPU reaches, which is measured behind the cases; None to leave that.
@@ -91,10 +93,10 @@ def run_cases(
         first = reopened(transports[0], request)
         with suppress(WorkerLost):  # a worker that is gone already is replaced at its first case
             first.tell(Prepare(tuple(cases.values())))
-    counting = None
     if on_counted is not None and first.opened.backend == "gpu":
         expected = [*cases.values(), *(case for _, case, _ in uncounted)]
-        counting = Counting(request, first.opened, on_counted, cards=cards, expected=expected)
+        counting = counting or Counting(request, first.opened, cards=cards, expected=expected)
+        counting.on_counted = on_counted
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
     own, *others = transports[: max(1, len(cases))]

@@ -20,6 +20,7 @@ from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import HERE, OPEN_TIMEOUT_S
 from gpuprof.measure.protocol import (
     Open,
@@ -186,6 +187,7 @@ class OpenCard:
     cases: Mapping[int, Case]
     largest_case_bytes: int
     worker: Worker | None = None
+    counting: Counting | None = None
     lost: str | None = None
 
     def place(self, environment: Mapping[str, str]) -> Place:
@@ -200,21 +202,31 @@ class OpenCard:
         )
 
     def close(self) -> None:
-        """End the worker that no round took."""
-        if self.worker is not None:
-            self.worker.close()
-            self.worker = None
+        """End the worker that no round took, and those that count for it."""
+        for begun in (self.worker, self.counting):
+            if begun is not None:
+                begun.close()
+        self.worker = self.counting = None
 
 
 class Cards:
-    """All devices of a run, open; with what they reach where that is wanted before the first case."""
+    """All devices of a run, open.
 
-    def __init__(self, request: Request, options: RunOptions, *, reach: bool = False) -> None:
+    Args:
+        reach: Whether what they reach is wanted before the first case.
+        counts: Whether all cases are counted: that begins when it is known which device it is, before all of
+            it is ready to measure.
+    """
+
+    def __init__(
+        self, request: Request, options: RunOptions, *, reach: bool = False, counts: bool = False
+    ) -> None:
         #: What is measured on each of them.
         self.request = as_asked(request, options)
-        self._timeout_s, self._reach = options.timeout_s, reach
+        self._timeout_s, self._reach, self._counts = options.timeout_s, reach, counts
         first = Open.of(options, request.references)
-        sites, self._let_go = sites_of(options.device, options.cluster)
+        self._sites, self._let_go = sites_of(options.device, options.cluster)
+        sites = self._sites
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
         self.cards: list[OpenCard] = []
@@ -319,9 +331,12 @@ class Cards:
         return [future.exception() or future.result() for future in futures]
 
     def _open(self, site: CardSite, request: Open) -> OpenCard:
-        worker = site.transports[0](request)
+        worker, counting = site.transports[0](request), None
         try:
-            cases = plan_cases(self.request, references=worker.opened.backend == "gpu")
+            on_gpu = worker.opened.backend == "gpu"
+            cases = plan_cases(self.request, references=on_gpu)
+            if on_gpu and self._counts:
+                counting = Counting(request, worker.opened, cards=len(self._sites), expected=cases)
             problems = list(dict.fromkeys(case.problem for case in cases))
             worker.tell(Prepare(tuple(cases)))
             sized = worker.ask(Size(tuple(problems)), OPEN_TIMEOUT_S)
@@ -330,19 +345,19 @@ class Cards:
             opened = replace(opened, environment={**opened.environment, **sized.environment})
             if self._reach:
                 opened = replace(opened, device=worker.ask(Reach(), self._timeout_s))
-        except WorkerLost as error:
+        except BaseException as error:
             worker.close()
-            raise BackendUnavailable(
-                f"The worker process was lost before the first case: {error}."
-            ) from error
-        except BaseException:
-            worker.close()
+            if counting is not None:
+                counting.close()
+            if isinstance(error, WorkerLost):
+                why = f"The worker process was lost before the first case: {error}."
+                raise BackendUnavailable(why) from error
             raise
         if site.selector == "auto":  # from now on what was found
             site = replace(site, selector="0" if opened.backend == "gpu" else "sim")
             request = replace(request, device=site.selector)
         most = max(sized.bytes_needed, default=0)
-        return OpenCard(0, site, request, opened, dict(enumerate(cases)), most, worker)
+        return OpenCard(0, site, request, opened, dict(enumerate(cases)), most, worker, counting)
 
     def _judge(self, sites: Sequence[CardSite], outcomes: Sequence[object], *, may_lack: bool) -> None:
         """Raise what keeps the run from beginning, and note what it begins without."""

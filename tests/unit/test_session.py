@@ -18,7 +18,7 @@ from problem_support import Transpose, ladder
 from unit_support import DEVICE, parse_kernel
 
 from gpuprof.errors import BackendUnavailable
-from gpuprof.measure import process, session
+from gpuprof.measure import process, session, side_by_side
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerLost
@@ -144,7 +144,7 @@ class Uncounted:
 def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tmp_path, monkeypatch):
     fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     events = []
-    monkeypatch.setattr(session, "Counting", Uncounted(events))
+    monkeypatch.setattr(side_by_side, "Counting", Uncounted(events))
     monkeypatch.setattr(session, "on_host", lambda case: case.is_reference)
     monkeypatch.setattr(session._Slot, "reach", lambda slot, on_reached: events.append(("reach",)))
     request = request_of(tmp_path, ["k0_a", "k1_a"], "32,64", references="all")
