@@ -12,7 +12,7 @@ A tape (`float_runs`) is played for one warp after the other. A row is what its 
 import ctypes
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,7 +120,7 @@ def multiply_add(kind: str) -> Callable[..., Any]:
 @functools.cache
 def _tables(kind: str) -> tuple[Any, Any, Any]:
     """What the ufunc refers to as long as it lives: its loop, the loop's data, and operand types."""
-    engine = _machine_code(_loop_module, kind, vectorised=True)
+    engine = _machine_code(_loop_module, kind, vectorised=False)
     types = bytes([_TYPES[kind][1].num]) * 4
     return (
         (ctypes.c_void_p * 1)(engine.get_function_address("loop")),
@@ -130,44 +130,52 @@ def _tables(kind: str) -> tuple[Any, Any, Any]:
 
 
 def _loop_module(kind: str) -> ir.Module:
-    """Write a NumPy inner loop: arrays of operands, length, and byte strides come in."""
-    module = ir.Module()
+    """Write a NumPy inner loop: arrays of operands, length, and byte strides come in.
+
+    Of operands that have a value for each lane, or a single one, it takes as many at once as a warp has
+    lanes; a single one is spread before.
+    """
+    module, (number, dtype) = ir.Module(), _TYPES[kind]
+    row, size = ir.VectorType(number, WARP), dtype.itemsize
     function = ir.Function(module, ir.FunctionType(_VOID, [_POINTER] * 4), "loop")
-    strided = _strided_loop(module, kind)
     arrays, length, steps, _ = function.args
     b = ir.IRBuilder(function.append_basic_block())
     n = b.load(length, typ=_LONG)
     given = [b.inttoptr(_long_at(b, arrays, i), _POINTER) for i in range(4)]
     strides = [_long_at(b, steps, i) for i in range(4)]
-    # LLVM makes a vector loop of strides that it knows: every operand has a value for each lane, or one of
-    # them has a single value.
-    size = _TYPES[kind][1].itemsize
-    for single in (None, 0, 1, 2):
-        known = [_LONG(0 if i == single else size) for i in range(4)]
-        same = functools.reduce(b.and_, map(functools.partial(b.icmp_signed, "=="), strides, known))
-        with b.if_then(same):
-            b.call(strided, [*given, *known, n])
-            b.ret_void()
-    b.call(strided, [*given, *strides, n])
+    spread = [b.alloca(row) for _ in range(3)]
+    single = [b.icmp_signed("==", stride, _LONG(0)) for stride in strides[:3]]
+    dense = [b.icmp_signed("==", stride, _LONG(size)) for stride in strides]
+    either = [dense[3], *map(b.or_, single, dense)]
+    rows = b.select(functools.reduce(b.and_, either), b.udiv(n, _LONG(WARP)), _LONG(0))
+    done = b.mul(rows, _LONG(WARP))
+
+    def computed(kind: Any, name: str, places: Sequence[ir.Value]) -> None:
+        x = [b.load(place, align=size, typ=kind) for place in places[:3]]
+        b.store(b.call(_multiply_add(module, kind, name), x), places[3], align=size)
+
+    with b.if_then(b.icmp_signed("!=", rows, _LONG(0))):
+        for place, value in zip(spread, given, strict=False):
+            b.store(_spread(b, b.load(value, align=size, typ=number), row), place)
+        starts = [*map(b.select, single, spread, given), given[3]]
+        with _repeated(b, rows) as i:
+            offset = b.mul(i, _LONG(size * WARP))
+            moved = [b.select(one, _LONG(0), offset) for one in single]
+            computed(row, f"v{WARP}{kind}", [*map(functools.partial(_at, b), starts, [*moved, offset])])
+    with b.if_then(b.icmp_signed("!=", done, n)), _repeated(b, b.sub(n, done)) as i:
+        computed(
+            number,
+            kind,
+            [_at(b, one, b.mul(b.add(i, done), step)) for one, step in zip(given, strides, strict=True)],
+        )
     b.ret_void()
     return module
 
 
-def _strided_loop(module: ir.Module, kind: str) -> ir.Function:
-    value_type, dtype = _TYPES[kind]
-    function = ir.Function(module, ir.FunctionType(_VOID, [*[_POINTER] * 4, *[_LONG] * 5]), "strided")
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    function.args[3].add_attribute("noalias")
-    *given, n = function.args
-    b = ir.IRBuilder(function.append_basic_block())
-    with _repeated(b, n) as i:
-        at = [_at(b, pointer, b.mul(i, stride)) for pointer, stride in zip(given[:4], given[4:], strict=True)]
-        x = [b.load(place, align=dtype.itemsize, typ=value_type) for place in at[:-1]]
-        result = b.call(_multiply_add(module, value_type, kind), x)
-        b.store(result, at[-1], align=dtype.itemsize)
-    b.ret_void()
-    return function
+def _spread(b: ir.IRBuilder, scalar: ir.Value, kind: Any) -> ir.Value:
+    """Return a vector of one value for all lanes."""
+    one = b.insert_element(ir.Constant(kind, ir.Undefined), scalar, _WORD(0))
+    return b.shuffle_vector(one, one, ir.Constant(ir.VectorType(_WORD, WARP), [0] * WARP))
 
 
 @functools.cache
@@ -322,14 +330,9 @@ class _Player:
     def _put(self, value: ir.Value) -> None:
         self.b.store(value, self._row(self.words[1]), align=64)
 
-    def _spread(self, scalar: ir.Value, kind: Any) -> ir.Value:
-        """Return a vector of one value for all lanes."""
-        one = self.b.insert_element(ir.Constant(kind, ir.Undefined), scalar, _WORD(0))
-        return self.b.shuffle_vector(one, one, ir.Constant(ir.VectorType(_WORD, WARP), [0] * WARP))
-
     def _gathered(self, start: ir.Value, offsets: ir.Value) -> ir.Value:
         b = self.b
-        places = b.add(self._spread(b.ptrtoint(start, _LONG), _PLACES), offsets)
+        places = b.add(_spread(b, b.ptrtoint(start, _LONG), _PLACES), offsets)
         everyone = ir.Constant(ir.VectorType(_BIT, WARP), [1] * WARP)
         nothing = ir.Constant(_ROW, ir.Undefined)
         return b.call(self.gather, [b.inttoptr(places, _POINTERS), _WORD(4), everyone, nothing])
@@ -350,16 +353,16 @@ class _Player:
                 self._put(b.load(start, align=4, typ=_ROW))
             with others, b.if_else(b.icmp_signed("==", step, _LONG(0))) as (same, apart):
                 with same:
-                    self._put(self._spread(b.load(start, align=4, typ=_FLOAT), _ROW))
+                    self._put(_spread(b, b.load(start, align=4, typ=_FLOAT), _ROW))
                 with apart:
-                    offsets = b.mul(self._spread(step, _PLACES), ir.Constant(_PLACES, list(range(WARP))))
+                    offsets = b.mul(_spread(b, step, _PLACES), ir.Constant(_PLACES, list(range(WARP))))
                     self._put(self._gathered(start, offsets))
 
     def _store(self, *, canonical: bool) -> None:
         b = self.b
         value = self._value(2)
         if canonical:
-            nans = self._spread(b.bitcast(_WORD(int(CANONICAL.view(np.uint32))), _FLOAT), _ROW)
+            nans = _spread(b, b.bitcast(_WORD(int(CANONICAL.view(np.uint32))), _FLOAT), _ROW)
             value = b.select(b.fcmp_unordered("uno", value, value), nans, value)
         start, step = self._array(1)
         with b.if_else(b.icmp_signed("!=", step, _LONG(0))) as (row, single):
@@ -388,4 +391,4 @@ class _Player:
                 self._put(self._gathered(start, b.load(places, align=8, typ=_PLACES)))
             with same:
                 one = b.load(_at(b, start, _long_at(b, places, 0)), align=4, typ=_FLOAT)
-                self._put(self._spread(one, _ROW))
+                self._put(_spread(b, one, _ROW))
