@@ -197,6 +197,30 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     assert found.counters == with_values.counters
 
 
+def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values(monkeypatch):
+    card = replace(load_card("h200"), sm_count=7)  # which have two tiles, or one
+    kernel = next(one for one in ladder("gemm") if one.id == "wgmma_persistent")
+    problem = Gemm(640, 512, 64, dtype="bf16")
+    shape = configure(kernel, problem, kernel.launch.block, {}, card)
+    compiled = compile_kernel(shape, card.arch)
+    with_values = backend.SimBackend(card).count(shape, compiled)
+    assert with_values.result.sampled_blocks == 7
+    monkeypatch.setattr(sampled, "_FEW_BLOCKS_FMAS", 0)
+    estimate = backend.SimBackend(card, RunOptions(sim_blocks=6)).count(shape, compiled)
+    assert estimate.caveat
+    monkeypatch.setattr(sampled, "_SUMS_S", 6.5 / 7 * problem.flops * sampled._SUM_S)
+    executed = []
+    execute = backend.SimBackend._execute
+    monkeypatch.setattr(
+        backend.SimBackend, "_execute", lambda *given: executed.append(given[3]) or execute(*given)
+    )
+    found = backend.SimBackend(card).count(shape, compiled)
+    ((sample,),) = executed
+    assert sample.count == 6
+    assert found.caveat is None
+    assert found.counters == with_values.counters
+
+
 @pytest.mark.parametrize(
     ("operations", "sums", "dear"),
     [

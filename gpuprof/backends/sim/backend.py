@@ -334,7 +334,12 @@ class SimBackend(Backend):
                     return self._count_slices(case, compiled, blocks)
             found = self._execute(case, compiled, samples)
             quick = self._options.sim_blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
-            return self._execute(case, compiled, whole) if found.caveat and quick else found
+            if not (found.caveat and quick):
+                return found
+            if self._sums_are_dear(case, compiled, whole):
+                with suppress(NotConclusive):
+                    return self._count_slices(case, compiled, whole)
+            return self._execute(case, compiled, whole)
         except BlocksBuildOnEachOther as blocked:
             try:
                 return self._count_slices(case, compiled, whole)
