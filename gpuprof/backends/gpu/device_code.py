@@ -15,15 +15,11 @@ from gpuprof.toolchain.nvrtc import compiler_options, nvrtc_version, target_of
 
 #: Has NVRTC of that version optimise functions side by side, which makes the same code of them.
 _SPLITS, _SPLIT = (13, 0), ("--split-compile=4",)
-#: How the functions of a source begin.
+#: How the functions of a source begin. One is named to the compiler, whose machine code has all of them.
 _FUNCTION = re.compile(r'^extern "C" __global__ void (\w+)\(', re.MULTILINE)
 
-#: The kernels that measure a device's rates, some of which macros declare.
-_RATES = (
-    *("fma_f32", "fma_f64", "alu", "xu", "barriers", "shared_loads", "l1_loads", "l2_loads"),
-    *("dram_reads", "dram_writes", "dram_copies", "atomics_apart", "atomics_together"),
-    *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2"),
-)
+#: Sources of the kernels that measure a device's rates, and one of each.
+_RATES = {"rates.cu": "fma_f32", "tensor_rates.cu": f"tensor_{TENSOR_TYPES_MEASURED[0]}"}
 #: The architecture whose tensor cores are measured, by its own instructions.
 WGMMA = "sm_90"
 #: Types that device code takes as bits: what values.cu calls them.
@@ -38,15 +34,11 @@ def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
     fast = ("--Ofast-compile=min", *_SPLIT) if nvrtc_version() >= _SPLITS else ()
     text, options = device_source(source), compiler_options(arch, device_macros(dtype), fast)
     with timeline.span("compile", f"{file_name(source)} {dtype}"):
-        return compile_entries_cached(text, file_name(source), _FUNCTION.findall(text), options)[0].cubin
+        return compile_entries_cached(text, file_name(source), _FUNCTION.findall(text)[:1], options)[0].cubin
 
 
 def compiled_rates(arch: str) -> list[bytes]:
     """The machine code of the kernels that measure a device's rates; of those of its tensor cores, too."""
-    sources = {
-        "rates.cu": _RATES,
-        "tensor_rates.cu": tuple(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED),
-    }
 
     def compiled(name: str) -> bytes:
         text = _text(name)
@@ -54,10 +46,10 @@ def compiled_rates(arch: str) -> list[bytes]:
         with timeline.span("compile", name):
             split = _SPLIT if nvrtc_version() >= _SPLITS else ()
             options = compiler_options(target_of(arch, (text,)), extra=split)
-            return compile_entries_cached(text, name, sources[name], options)[0].cubin
+            return compile_entries_cached(text, name, [_RATES[name]], options)[0].cubin
 
     with ThreadPoolExecutor() as threads:
-        return list(threads.map(compiled, list(sources)[: 1 + (arch == WGMMA)]))
+        return list(threads.map(compiled, list(_RATES)[: 1 + (arch == WGMMA)]))
 
 
 def file_name(source: str | None) -> str:
