@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launches of a case: their memory and arguments, what a driver refuses, how the executor runs them."""
 
+import ctypes
 import gc
 import math
 import mmap
@@ -52,6 +53,9 @@ _PTX_TYPES = {
     **{name: name for name in ("f16", "bf16", "f32", "f64", "u8", "u16", "u32", "u64")},
     **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64", "tf32": "f32", "e4m3": "u8"},
 }
+
+#: Bytes of poison that all arrays are made of, and C's constant for a map at a given place.
+_POISON_BYTES, _MAP_FIXED = 4 << 20, 0x10
 
 
 def device_memory(
@@ -148,27 +152,35 @@ def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
 
 
 def _poison(spec: ArraySpec, byte: int) -> Array:
-    """What an output holds before: as a float, NaN; as an integer, its largest or -1, if that is the byte."""
+    """What an output holds before: as a float, NaN; as an integer, its largest or -1, if that is the byte.
+
+    Each case maps a few bytes of poison as often as they fit, for itself, and so pays for those pages only
+    that its kernel writes: few of a sample.
+    """
     size = max(1, spec.nbytes)  # nothing cannot be mapped
-    poisoned = mmap.mmap(_poison_file(size, byte), size, flags=mmap.MAP_PRIVATE)
+    poisoned = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(poisoned))
+    how = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _MAP_FIXED, _poison_file(byte), 0
+    for offset in range(0, size, _POISON_BYTES):
+        if _libc().mmap(start + offset, min(_POISON_BYTES, size - offset), *how) != start + offset:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return np.frombuffer(poisoned, np.uint8)[: spec.nbytes].view(numpy_dtype(spec.dtype))
 
 
-def _poison_file(least_bytes: int, byte: int) -> int:
-    """A file in memory of at least so many bytes of poison.
-
-    Each case maps it for itself, and so pays for those pages only that its kernel writes: few of a sample.
-    """
-    file = _empty_file(byte)
-    missing = least_bytes - os.fstat(file).st_size
-    while missing > 0:
-        missing -= os.pwrite(file, bytes([byte]) * (1 << 20), os.fstat(file).st_size)
-    return file
+@cache
+def _libc() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    return library
 
 
 @cache
-def _empty_file(byte: int) -> int:
-    return os.memfd_create(f"poison {byte}")
+def _poison_file(byte: int) -> int:
+    """A file in memory of nothing but poison."""
+    file = os.memfd_create(f"poison {byte}")
+    os.pwrite(file, bytes([byte]) * _POISON_BYTES, 0)
+    return file
 
 
 _NOT_LINKED = NoLink("its counts are not wanted")
