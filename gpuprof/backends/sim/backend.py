@@ -149,6 +149,7 @@ class SimBackend(Backend):
 
     def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         dear = False
+        self._begin_inputs(case.problem)
         try:
             samples = self.samples(case)
             sampled = any(samples)
@@ -291,13 +292,13 @@ class SimBackend(Backend):
         once: bool = False,
     ) -> Findings:
         sampled = any(samples)
-        problem, references = case.problem, self.references_of(case.problem)
+        problem = case.problem
         executed: dict[float | None, ExecutedCase] = {}
 
         def attempt(unread: float | None) -> Verification:
             follow = any(one.launches.follows_undefined for one in executed.values())
             executed[unread] = self._execute(case, compiled, samples, unread, follow=follow)
-            return references.verify(executed[unread].buffers, whole=not sampled)
+            return self.references_of(problem).verify(executed[unread].buffers, whole=not sampled)
 
         proof = prove(problem, case.kernel.poison_inout, attempt)
         found = executed[proof.unread]
@@ -310,7 +311,7 @@ class SimBackend(Backend):
         elif sampled:
             check_coverage(problem, found)
         elif passed:
-            check_other_orders(found, references)
+            check_other_orders(found, self.references_of(problem))
         if passed and not once and outlasts_a_launch(found):
             later = verify_again(found, self._options.seed + 1)
             if not later.passed:
@@ -324,7 +325,7 @@ class SimBackend(Backend):
 
         Fails and skips as `run`.
         """
-        Thread(target=self._make_inputs, args=(case.problem,), daemon=True).start()
+        self._begin_inputs(case.problem)
         whole: list[Sample | None] = [None] * len(case.launches)
         try:
             samples = self.samples(case)
@@ -399,10 +400,14 @@ class SimBackend(Backend):
                     self._references = References(problem, problem.inputs(self._options.seed))
             return self._references
 
-    def _make_inputs(self, problem: Problem) -> None:
+    def _begin_inputs(self, problem: Problem) -> None:
         """Make inputs while the program is decoded; what goes wrong is told where they are needed."""
-        with suppress(Exception):
-            self.references_of(problem)
+
+        def make() -> None:
+            with suppress(Exception):
+                self.references_of(problem)
+
+        Thread(target=make, daemon=True).start()
 
     def samples(self, case: ConfiguredCase) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all; raises as `sample_of` does."""
