@@ -44,8 +44,11 @@ def check_target(ptx: str, arch: str, name: str) -> None:
     if target is None or _VERSION.search(ptx) is None:
         raise CompileError(f"{name} is no PTX: it has no .version and .target.", log="")
     (wanted, letter), own = target, int(arch.removeprefix("sm_"))
-    if wanted > own or (letter and wanted != own):
-        only = "runs on that architecture alone" if letter else "is newer"
+    alone = {"a": wanted != own, "f": wanted // 10 != own // 10}.get(letter, False)
+    if wanted > own or alone:
+        only = {"a": "runs on that architecture alone", "f": "runs on its family alone"}.get(
+            letter, "is newer"
+        )
         raise CompileError(
             f"{name} has the target sm_{wanted}{letter}, which {only}; this card is {arch}.",
             log="",

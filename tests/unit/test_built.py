@@ -212,6 +212,7 @@ def test_every_damaged_cubin_is_refused_or_read(kernel):
 
 
 TARGETS = {"sm_80": "", "sm_90": "", "sm_90a": "", "sm_80a": "alone", "sm_100": "newer", "sm_100a": "alone"}
+TARGETS |= {"sm_90f": "", "sm_100f": "family alone"}
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -280,14 +281,7 @@ def test_ptxas_makes_the_machine_code_of_ptx(kernel):
 
 
 def test_a_program_measures_ptx_without_a_header(tmp_path, kernel):
-    x = np.arange(100, dtype=np.float32)
-    call = {
-        "args": {"y": None, "x": x, "a": np.float32(2), "n": 100},
-        "expect": {"y": 2 * x},
-        "grid": 2,
-        "block": 64,
-        "device": "sim",
-    }
+    call = {**CALL, "device": "sim"}
     path = tmp_path / "mine.ptx"
     path.write_text(kernel.ptx)
     for what in (path, gpuprof.Source(kernel.ptx, "mine", ".ptx")):
@@ -296,6 +290,31 @@ def test_a_program_measures_ptx_without_a_header(tmp_path, kernel):
     assert gpuprof.profile(wrong, **call).cases[0].outcome == "incorrect"
     with pytest.raises(InputError, match="compiled already"):
         gpuprof.profile(path, params={"T": 4}, **call)
+
+
+CALL = {
+    "args": {"y": None, "x": np.arange(100, dtype=np.float32), "a": np.float32(2), "n": 100},
+    "expect": {"y": 2 * np.arange(100, dtype=np.float32)},
+    "grid": 2,
+    "block": 64,
+}
+
+
+@pytest.mark.parametrize("target", ["sm_120", "sm_120a", "sm_120f"])
+def test_ptx_of_a_newer_card_is_executed_as_it_is(kernel, target):
+    newer = gpuprof.Source(kernel.ptx.replace(".target sm_90", f".target {target}"), "mine", ".ptx")
+    (case,) = gpuprof.profile(newer, **CALL, device="sim:rtx5090").record.cases
+    assert (case.outcome, case.counters["global_load_requests"].value) == ("ok", 4)
+    (case,) = gpuprof.profile(newer, **CALL, device="sim:h200").record.cases
+    assert "this card is sm_90" in case.reason
+
+
+def test_what_no_ptxas_takes_is_not_modelled_for_that_reason(kernel, without_ptxas):
+    (case,) = gpuprof.profile(
+        gpuprof.Source(kernel.ptx, "mine", ".ptx"), **CALL, device="sim:h200"
+    ).record.cases
+    assert case.outcome == "ok"
+    assert case.model_reason == case.resources_reason == assembling.NO_PTXAS
 
 
 def test_an_array_may_come_in_a_struct_of_its_address_alone(tmp_path, kernel):

@@ -27,13 +27,14 @@ from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Weights, weigh
 from gpuprof.results import Counter
+from gpuprof.toolchain.assembling import NO_PTXAS
 from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, nvrtc_version
 
 #: Bytes of machine code whose listings are kept, and instructions whose links are: all of a ladder's.
 _KEPT_BYTES, _KEPT_INSTRUCTIONS = 16 << 20, 1 << 20
-#: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
-#: nothing to what is counted.
-_NEWEST_PTX = "sm_90"
+#: Newest architecture whose machine code is read, and for which sources are compiled to be executed: above it
+#: the compiler uses register classes and opcodes that add nothing to what is counted.
+_NEWEST = "sm_90"
 #: Characters of PTX whose programs are kept: all of a ladder. A program takes some forty times that memory.
 _KEPT_CHARACTERS = 4 << 20
 
@@ -75,9 +76,10 @@ class Links:
 
     def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
         """Return the link of a function's machine code and the program that the executor runs for it."""
-        if function.ptx != program.interface.module:
-            ran = f"sm_{program.interface.architecture}"
-            return NoLink(f"the executor runs PTX of {ran}, and the machine code is of {function.arch}")
+        if not function.cubin:
+            return NoLink(NO_PTXAS)
+        if parse_arch(function.arch) > parse_arch(_NEWEST):
+            return NoLink(f"machine code of {function.arch} is not read, that of {_NEWEST} and before is")
         return self._links.of((function.cubin, function.entry), partial(self._link, function, program))
 
     def listing(self, cubin: bytes) -> str:
@@ -149,7 +151,7 @@ class DecodedKernels:
     @property
     def arch(self) -> str:
         """Of the PTX that is executed."""
-        return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
+        return self.device.arch if self.device.capability <= parse_arch(_NEWEST) else _NEWEST
 
     def programs(
         self,
@@ -194,8 +196,9 @@ class DecodedKernels:
             return self.programs(case, compiled, **how)
 
     def _is_executed(self, case: ConfiguredCase, compiled: Functions) -> bool:
-        """Whether the compiled functions are of an architecture that the executor knows."""
-        return architecture_of(compiled[case.launches[0].entry].arch) == self.arch
+        """Whether the executor runs PTX of these functions: what came as PTX has no other."""
+        arch = architecture_of(compiled[case.launches[0].entry].arch)
+        return case.kernel.built is not None or arch == self.arch
 
 
 def weighed(links: Sequence[Link | NoLink], results: Sequence[LaunchResult]) -> Weighed | NoLink:
