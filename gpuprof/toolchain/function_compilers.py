@@ -320,7 +320,8 @@ def _compiled(call: JitCall, arch: str) -> FunctionCode:
     function = call.function
     driver.set_active(_Absent(GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)))
     function.device_caches.clear()
-    kernel = function.warmup(**call.values, **call.options, grid=(1, 1, 1))
+    # An option may be a parameter too, as num_stages is in Triton's own tutorial.
+    kernel = function.warmup(**{**call.values, **call.options}, grid=(1, 1, 1))
     held = kernel.metadata
     types = kernel.src.signature
     taken = tuple(name for name, kind in types.items() if kind != "constexpr")

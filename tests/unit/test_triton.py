@@ -127,6 +127,14 @@ def test_a_program_may_be_several_blocks():
     assert (case.outcome, case.grid) == ("ok", (16, 1, 1))
 
 
+def test_an_option_may_be_a_parameter_too():
+    def scaled(out, x, n, scale, BLOCK, num_warps):
+        """As `num_stages` is in the softmax of Triton's tutorials."""
+
+    run = profiled(JITFunction(scaled, "BLOCK", "num_warps"), constexprs={"BLOCK": 256, "num_warps": 2})
+    assert [(case.ok, case.block[0], case.params["num_warps"]) for case in run.cases] == [(True, 64, 2)]
+
+
 @pytest.mark.parametrize(
     ("block", "told"), [(13, "BLOCK must be even"), (14, "Triton's process ended with status -6")]
 )
