@@ -22,6 +22,7 @@ from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.paths import Source
 from gpuprof.kernels.shape import check_block
+from gpuprof.kernels.symbols import members_in, numbers_in
 from gpuprof.kernels.texture import texture_specs
 from gpuprof.measure.request import AUTO, USUAL, Request, Selection, make_request, select
 from gpuprof.operation import Operation
@@ -67,10 +68,13 @@ def given_call(
 ) -> "Call":
     """A call by its arguments, with what the keywords say of its work and bounds.
 
-    A list of arrays is an array of their addresses: each is an array of the operation under a number.
+    A list of arrays is an array of their addresses: each is an array of the operation under a number. None,
+    of which a list is expected, is a list of as many outputs.
     """
     from gpuprof.problems.by_value import read_call
 
+    several = {key: [None] * len(outputs) for key, outputs in expect.items() if isinstance(outputs, list)}
+    args = {key: several.get(key) if value is None else value for key, value in args.items()}
     lists = {
         key: tuple(f"{key}_{number}" for number in range(len(value)))
         for key, value in args.items()
@@ -131,7 +135,8 @@ def call_request(
     """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder."""
     files = _read(sources)
     read = given_call(next(iter(files)).stem, _without_views(args, launch), expect, said, folder)
-    ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(args), address_tables(read))
+    taken = _taken(launch, tuple(args), read.operation)
+    ladder = _bare_ladder(files, launch, read.operation, read.dtype, taken, address_tables(read))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))
 
@@ -156,13 +161,24 @@ def bare_ladder(
     sources: Sequence[Path | Source], launch: BareLaunch, operation: Operation, dtype: str
 ) -> Ladder:
     """Kernels without a header that compute a declared operation; those that they have are not read."""
-    names = tuple(launch.said.get("arguments") or ()) or operation.argument_names
-    for name in names:
-        if name not in operation.argument_names:
-            known = ", ".join(operation.argument_names)
-            raise InputError(f"{operation.name} has no argument {name!r}.", fix=f"It has {known}.")
     kind = USUAL if dtype == AUTO else dtype
-    return _bare_ladder(_read(sources), launch, operation, kind, names, {})
+    taken = _taken(launch, operation.argument_names, operation)
+    return _bare_ladder(_read(sources), launch, operation, kind, taken, {})
+
+
+def _taken(launch: BareLaunch, known: Sequence[str], operation: Operation) -> tuple[str, ...]:
+    """What kernels take, in order, where it is said as in a header: names, formulas, structs of them."""
+    taken = tuple(launch.said.get("arguments") or known)
+    members = (text for text in members_in(taken, operation.arrays) if text not in known)
+    for text in numbers_in(members, operation.arrays):
+        try:
+            unknown = sorted(variables(text) - {*known})
+        except ExpressionError as error:
+            raise InputError(f"The argument {text!r} cannot be used: {error}.") from error
+        if unknown:
+            what = f"{operation.name} has no argument {unknown[0]!r}."
+            raise InputError(what, fix=f"It has {', '.join(known)}.")
+    return taken
 
 
 def launched(

@@ -49,7 +49,7 @@ class HeaderKeywords(TypedDict, total=False):
     entry: Annotated[str, "Name of the function; the file's own name, or its only kernel, when empty."]
     arguments: Annotated[
         Sequence[str],
-        "With `operation` and `grid`: what the kernel takes, in order; all of the operation's when empty.",
+        'With `grid`: what the kernel takes, in order, as headers say it: `["{x, n}", "y"]`; else all.',
     ]
     dynamic_shared_bytes: Annotated[
         int | str | Callable[[Mapping[str, int]], int | str],

@@ -159,7 +159,7 @@ def profile(
         launch = BareLaunch(grid, block, params or {}, options)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
-        _refuse("args and expect", scalars=scalars, references=references, **_said(options, "arguments"))
+        _refuse("args and expect", scalars=scalars, references=references)
         if grid is None:
             raise InputError("A call has no launch.", fix="Give grid, and block but for functions of Triton.")
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:

@@ -53,14 +53,14 @@ def axpy(**changed):
     return gpuprof.profile(**given)
 
 
-@pytest.mark.parametrize(("other", "outcome"), [(1, "ok"), (0, "incorrect")])
-def test_a_list_of_arrays_is_an_array_of_their_addresses(other, outcome):
+@pytest.mark.parametrize(("y", "other", "outcome"), [([None, None], 1, "ok"), (None, 0, "incorrect")])
+def test_a_list_of_arrays_is_an_array_of_their_addresses(y, other, outcome):
     code = """__global__ void twice(float *const *y, const float *const *x, int n) {
         y[blockIdx.x][threadIdx.x] = 2 * x[blockIdx.x ? OTHER : 0][threadIdx.x]; }"""
     parts = [X[:64], X[100:164]]
     run = gpuprof.profile(
         gpuprof.Source(code.replace("OTHER", str(other)), "twice"),
-        args={"y": [None, None], "x": parts, "n": 64},
+        args={"y": y, "x": parts, "n": 64},
         expect={"y": [2 * part for part in parts]},
         grid=2,
         block="n",
@@ -69,6 +69,29 @@ def test_a_list_of_arrays_is_an_array_of_their_addresses(other, outcome):
     assert run.case().outcome == outcome
     with pytest.raises(gpuprof.InputError, match="y is a list of 2 arrays"):
         axpy(args={"n": 1000, "a": 2.0, "x": X, "y": [X, X]}, expect={"y": X})
+
+
+def test_arguments_say_what_a_kernel_takes_as_a_header_does():
+    code = """struct Row { const float *x; int n; };
+    __global__ void doubled(Row row, float *y) {
+        if (threadIdx.x < row.n)
+            y[threadIdx.x] = 2 * row.x[threadIdx.x]; }"""
+    call = {
+        "args": {"x": X[:64], "y": None, "n": 50},
+        "expect": {"y": 2 * X[4:54]},
+        "grid": 1,
+        "block": 64,
+        "device": "sim:h200",
+    }
+    source = gpuprof.Source(code, "doubled")
+    case = gpuprof.profile(source, **call, arguments=["{x + 4, n}", "y"]).case()
+    assert case.outcome == "ok", case.reason
+    for wrong, told in {
+        "{x, m}": "has no argument 'm'",
+        "{x, 2 +}": r"argument '2 \+' cannot be used",
+    }.items():
+        with pytest.raises(gpuprof.InputError, match=told):
+            gpuprof.profile(source, **call, arguments=[wrong, "y"])
 
 
 @pytest.fixture(scope="module")
