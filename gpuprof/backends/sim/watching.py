@@ -203,7 +203,7 @@ class CacheWatch(Observer):
         if not one.mask.whole:
             shape = (one.mask.warps, 32)
             each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
-        found = np.unique(each)
+        found = _distinct(each)
         seen["sectors"] += len(found)
         lines = _lines(found, self.moving.get(key))
         seen["lines"] += lines[0]
@@ -240,6 +240,14 @@ def _touched(starts: bytes, nbytes: int) -> int:
     """How many lines stretches of so many bytes touch, from where each begins."""
     each = np.minimum(np.arange(0, nbytes + _LINE_BYTES, _LINE_BYTES), nbytes - 1)
     return len(np.unique(np.frombuffer(starts, np.int64)[:, None] + each >> _SECTOR + _LINE_SECTORS))
+
+
+def _distinct(numbers: Any) -> Any:
+    """Return each number once, in order: `np.unique` takes three times as long."""
+    ordered = np.sort(numbers, axis=None)
+    new = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return ordered[new]
 
 
 def _of_block(each: Any, place: float) -> Any:
