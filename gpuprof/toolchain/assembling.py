@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from gpuprof.cubin_file import architecture_in, function_of, kernels_in
@@ -136,6 +135,8 @@ def target_in(ptx: str, arch: str) -> str:
 
 def packaged(name: str, package: str) -> list[Path]:
     """A program of NVIDIA's where its package has it."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     with suppress(PackageNotFoundError):
         files = distribution(package).files or ()
         found = (Path(str(file.locate())) for file in files if file.name == name)

@@ -96,10 +96,10 @@ def _load_matching_library() -> None:
 
     A driver of CUDA 12 refuses what that makes; a library that is loaded already is taken.
     """
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    with suppress(ImportError, PackageNotFoundError, StopIteration, OSError):
+    with suppress(ImportError, StopIteration, OSError):
         if import_module("cuda.bindings").__version__.startswith("12."):
+            from importlib.metadata import distribution
+
             files = distribution("nvidia-cuda-nvrtc-cu12").files or []
             library = next(file for file in files if file.name == "libnvrtc.so.12")
             ctypes.CDLL(str(library.locate()), mode=ctypes.RTLD_GLOBAL)

@@ -10,7 +10,6 @@ import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,8 @@ class Torch:
     """PyTorch on one stream."""
 
     def __init__(self, stream: int) -> None:
+        from importlib import metadata
+
         try:
             self.version = metadata.version("torch")
         except metadata.PackageNotFoundError as error:
