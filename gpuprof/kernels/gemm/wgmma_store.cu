@@ -130,25 +130,11 @@ parameters = { TURNED = 1, PANEL = 8, GRAIN = 16, ACROSS = 0 }
 block_threads = "stays"
 
 [[variants]]
-id = "wgmma_store_square"
-rung = 683.9
-shape_of = "wgmma_store_panels"
-title = "Clusters of two by two"
-idea = "Four blocks of a cluster share both: those side by side rows of A, those one below the other columns of B. Each fetches half of either, where a single wave of tiles is too small to do with fewer bytes from the L2 cache."
-after = "wgmma_store_fit"
-change = "Three quarters of what two blocks fetch: at 1408 it takes 6 % less time. Clusters of four leave some SMs without work, as each lies within one group of SMs."
-bottleneck = "The SMs that are left over; latency."
-parameters = { CLUSTER = 4, ACROSS = 2, GRAIN = 16 }
-
-[variants.moves]
-block_threads = "stays"
-
-[[variants]]
 id = "wgmma_store_turned_2x2"
 rung = 683.95
 shape_of = "wgmma_store_panels"
 title = "Turned, clusters of two by two"
-idea = "wgmma_store_square and wgmma_store_turned: each block fetches half of either, in whole lines of B."
+idea = "Four blocks of a cluster share both: those side by side columns of B, those one below the other rows of A. Each fetches half of either, in whole lines of B, where a single wave of tiles is too small to do with fewer bytes from the L2 cache."
 after = "wgmma_store_turned"
 change = "Of cuBLASLt's speed 1360x1360x3832 reaches 0.84x on an H100, not 0.81x, and 1408 1.01x, not 0.98x."
 bottleneck = "The SMs that are left over; latency."
