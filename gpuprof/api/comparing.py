@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from gpuprof import __version__
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
@@ -16,6 +16,7 @@ from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
+from gpuprof.comparison.judging import Verdict
 from gpuprof.comparison.outliers import Outlier
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
@@ -82,6 +83,8 @@ class ComparedCase:
 
 class Comparison(CaseFinder[ComparedCase], ShownAsTables):
     """What became of every case of a base, in a new run."""
+
+    words: ClassVar = {"verdict": get_args(Verdict)}
 
     def __init__(self, record: Compared, base: MeasuredRun, new: MeasuredRun) -> None:
         self.record = record

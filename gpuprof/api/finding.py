@@ -4,9 +4,10 @@
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from gpuprof.errors import InputError
+from gpuprof.case_parts import size_label
+from gpuprof.errors import InputError, did_you_mean
 from gpuprof.text import listed
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class ShownAsTables:
 class CaseFinder(Generic[C]):
     """Something that has cases."""
 
+    #: Attributes of cases with all that they can be.
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
     @property
     def cases(self) -> tuple[C, ...]:
         """Every case."""
@@ -51,13 +55,18 @@ class CaseFinder(Generic[C]):
         """The cases whose attributes have these values.
 
         Args:
-            wanted: For example `kernel="reg_8x8"`, `size="4096"`, `ok=False` or, of a comparison,
-                `verdict="regressed"`. Of a mapping the items that are named must agree: `params={"BK": 16}`
-                fits whatever the other parameters are.
+            wanted: For example `kernel="reg_8x8"`, `ok=False` or, of a comparison, `verdict="regressed"`.
+                Sizes and blocks as `profile` takes them: `size=4096`, `block=(32, 8)`. Of a mapping the items
+                that are named must agree: `params={"BK": 16}` fits whatever the other parameters are.
 
         Raises:
             AttributeError: Cases have no such attribute.
+            InputError: No case can ever be so.
         """
+        for name, words in self.words.items():
+            if (word := wanted.get(name, words[0])) not in words:
+                known = f"It is one of {', '.join(words)}."
+                raise InputError(f"No case has {name}={word!r}.", fix=did_you_mean(str(word), words, known))
         return tuple(
             case
             for case in self.cases
@@ -95,4 +104,7 @@ class CaseFinder(Generic[C]):
 def _agrees(found: Any, wanted: Any) -> bool:
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return wanted.items() <= found.items()
+    if isinstance(wanted, (int, tuple)) and isinstance(found, (str, tuple)):
+        extents = wanted if isinstance(wanted, tuple) else (wanted,)
+        return bool(found == (size_label(extents) if isinstance(found, str) else (*extents, 1, 1)[:3]))
     return bool(found == wanted)

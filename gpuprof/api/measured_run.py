@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from gpuprof.analysis.actions import actions_of
 from gpuprof.analysis.answer import Answer, answer_of
@@ -23,6 +23,7 @@ from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
+from gpuprof.results import Outcome
 from gpuprof.schema import to_json
 from gpuprof.store import write_run
 from gpuprof.text import Extent, format_extent
@@ -266,6 +267,8 @@ class MeasuredCase:
 
 class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
     """What `profile` measured, or `load` read."""
+
+    words: ClassVar = {"outcome": get_args(Outcome)}
 
     def __init__(self, record: "Record") -> None:
         self.record = record

@@ -173,6 +173,8 @@ def test_cases_and_verdicts(comparison):
     assert naive.same_source
     assert "slower" in naive.sentence
     assert [case.kernel for case in comparison.find(verdict="regressed")] == ["naive", "naive"]
+    with pytest.raises(gpuprof.InputError, match="Did you mean regressed"):
+        comparison.find(verdict="regresed")
     assert comparison.case("reg_2x1", size="128").moved["registers_per_thread"] == (38, 99)
     assert repr(comparison).startswith("<new against base: 2 regressed")
     assert "regressed" in repr(naive)

@@ -108,6 +108,10 @@ def test_rows_are_plain_values(run):
 
 def test_cases_are_found_by_what_they_are(run, measured):
     assert len(run.find(kernel="reg_8x8", size="32")) == 2
+    naive = run.find(kernel="naive", size=32)
+    assert naive == run.find(kernel="naive", size=(32, 32, 32), block=naive[0].block[:2]) != ()
+    with pytest.raises(gpuprof.InputError, match=r"has outcome='incorect'\. Did you mean incorrect\?"):
+        run.find(outcome="incorect")  # none would be found, and a test that wants none would pass
     assert run.find(ok=False) == ()
     assert len(run.find(params={"BK": 16})) == 2
     assert run.find(params={"BK": 16, "TN": 4}) == ()
