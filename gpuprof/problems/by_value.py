@@ -208,7 +208,7 @@ def _result(name: str, expectation: Expectation, values: Mapping[str, Any], give
     """What an output must hold: of the shape of the output, and without a NaN."""
     result = _array(name, asked(name, expectation, values) if callable(expectation) else expectation)
     if result.dtype.kind not in "biufV":
-        raise InputError(f"What is expected of {name} is not an array of numbers.")
+        element_type(f"What is expected of {name}", result.dtype)
     if result.dtype == np.bool_:
         result = result.astype(np.uint8)
     if given is None:

@@ -171,7 +171,7 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
         ({"y": np.zeros(2, np.uint8)}, {"y": np.array([0.0, 1.5])}, "y is nothing that uint8 holds"),
         ({"y": np.zeros(2, np.int8)}, {"y": np.array([1, np.inf])}, "y is nothing that int8 holds"),
         ({"y": None}, {"y": np.float32(1)}, "What is expected of y is not an array"),
-        ({"y": None}, {"y": np.array(["a"])}, "What is expected of y is not an array of numbers"),
+        ({"y": None}, {"y": np.array(["a"])}, "What is expected of y holds str32. Convert it"),
     ],
 )
 def test_what_is_no_call_is_refused(tmp_path, arguments, expected, message):
