@@ -210,7 +210,8 @@ def _by_outcome(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
     verdict: Verdict = "improved" if is_now.usable else "regressed" if was.usable else "unmeasured"
     if "skipped" in (was.word, is_now.word):
         verdict = "unmeasured"
-    return verdict, "outcome", f"was {was.word}, now {is_now.word}: {why}"
+    words = [f"was {was.word}", f"now {is_now.word}"]  # last the one that the reason is of
+    return verdict, "outcome", f"{', '.join(reversed(words) if is_now.usable else words)}: {why.rstrip('.')}"
 
 
 def _of_change(found: Judgement) -> str:

@@ -68,7 +68,7 @@ _COLUMNS = (
 )
 _MOST_MOVED = 4
 #: By what a verdict rests on: the figure in a row, what stands before it, and its digits.
-_SHOWN = {"time": ("median_us", "", 4), "model": ("model_us", "", 2)}
+_SHOWN = {"time": ("median_us", "", 4), "model": ("model_us", "", 2), "bound": ("bound_us", "≥ ", 4)}
 #: Names of sources, or of cases that only one run has, that are written out.
 _MOST_NAMES = 6
 #: Share of the largest count of its unit by which a count must have moved to be worth a word.
@@ -201,7 +201,8 @@ def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
     found, new = case.judgement, case.new.case
     mark, tone = MARKS[case.verdict]
     # A bound is no measured time, nor shown as one; of a modelled time the verdict says so.
-    key, least, digits = _SHOWN.get(case.basis, ("bound_us", "≥ ", 4))
+    timed = any(FIGURES["median_us"].value(subject) for subject in (case.base, case.new))
+    key, least, digits = _SHOWN[case.basis if case.basis in _SHOWN else "time" if timed else "bound"]
     values = [FIGURES[key].value(subject) for subject in (case.base, case.new)]
     before, after = (
         "–" if value is None else f"{least}{FIGURES[key].write(value, digits)}" for value in values

@@ -108,8 +108,11 @@ def test_a_kernel_that_broke_has_regressed_and_one_that_was_mended_improved():
     )
     there, back = compare_runs(ladder(1), broken), compare_runs(broken, ladder(1))
     assert case_of(there, "naive").verdict == "regressed"
-    assert case_of(there, "naive").sentence == "was ok, now incorrect: All elements are NaN."
+    assert case_of(there, "naive").sentence == "was ok, now incorrect: All elements are NaN"
     assert case_of(back, "naive").verdict == "improved"
+    assert case_of(back, "naive").sentence == "now ok, was incorrect: All elements are NaN"
+    row = next(line for line in markdown_of(comparison_report(there)).splitlines() if "regressed |" in line)
+    assert row.split("|")[5].strip().endswith("s")  # the time that was measured, and no bound in its place
     again = case_of(compare_runs(broken, broken), "naive")
     assert (again.verdict, again.basis) == ("unmeasured", "outcome")
     assert again.sentence.startswith("incorrect as before")
