@@ -188,14 +188,17 @@ def _header_of(
 
 def _how_to_start(path: Path, asked: Operation | None, find_operation: FindOperation) -> str:
     """What to do about a file that says nothing of itself."""
-    if asked is None and path.suffix == ".cu":
-        return f"gpuprof new {path} START.cu writes a copy with one for its kernel, to complete."
-    what = "OPERATION"
-    if asked is not None:
-        try:
-            what = asked.name if find_operation(asked.name) == asked else "FOLDER"
-        except InputError:
-            what = "FOLDER"
+    if asked is None:
+        copy = (
+            "START.cu writes a copy with one"
+            if path.suffix == ".cu"
+            else f"{path.with_suffix('.toml')} writes one"
+        )
+        return f"gpuprof new {path} {copy} for its kernel, to complete."
+    try:
+        what = asked.name if find_operation(asked.name) == asked else "FOLDER"
+    except InputError:
+        what = "FOLDER"
     where = " FOLDER is the one with operation.toml." if what == "FOLDER" else ""
     return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
 

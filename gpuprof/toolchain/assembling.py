@@ -123,7 +123,7 @@ def _entry_named(wanted: str, entries: Sequence[str], name: str) -> str:
     raise CompileError(
         f"{name} has {len(found) or 'no'} kernel{'s' * (len(found) > 1)} called {wanted}; it holds {listed}.",
         log="",
-        fix=f'Set entry in the header, for example entry = "{entries[0]}".' if entries else "",
+        fix=f'Set entry in the header, for example entry = "{(found or entries)[0]}".' if entries else "",
     )
 
 

@@ -56,7 +56,7 @@ def parse(text: str) -> Module:
     text = _COMMENT.sub(lambda comment: " " + "\n" * comment[0].count("\n"), text)
     architecture, _ = target_of_ptx(text) or (0, "")
     module = Module(architecture)
-    own_lines = ".loc" not in text
+    own_lines = not LOCATION.search(text)
     position = 0
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
