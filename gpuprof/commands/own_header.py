@@ -182,7 +182,10 @@ def _instance(source: str, function: KernelFunction) -> list[str]:
 def _allowed(limits: BlockLimits, block: tuple[int, ...]) -> tuple[int, ...]:
     """A block such as this that a kernel allows."""
     most = prod(limits.largest or block)
-    return limits.required or (block if prod(block) <= most else (most, *[1] * (len(block) - 1)))
+    block = limits.required or (block if prod(block) <= most else (most, *[1] * (len(block) - 1)))
+    while len(block) > 1 and limits.required and block[-1] == 1:
+        block = block[:-1]
+    return block
 
 
 def built_header(path: Path) -> str:
@@ -202,7 +205,9 @@ def built_header(path: Path) -> str:
         else:
             kind = f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
             kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
-        taken.append(Declared(f"const {kind}", "" if one.is_struct else kind, f"x{number}"))
+        if one.is_struct or (one.is_pointer and uses is not None and use is None):
+            kind = ""  # Triton's hidden pointers are null where nothing is behind them
+        taken.append(Declared(f"const {kind}", kind, f"x{number}"))
     block = _allowed(kernel.block_limits, (THREADS,))
     others = [one for one in held.entries if one != entry]
     nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, {})

@@ -85,6 +85,8 @@ def _load(path: Path | Source, operation: Operation | None, command: Preprocessi
 
 def _instead_of(path: Path) -> str:
     """What to name instead of a path that leads to no kernels."""
+    if path.suffix == ".py":
+        return "A function of Triton, Numba or CuTe is measured by a program: gpuprof.profile(function, …)."
     if near := get_close_matches(str(path), shipped_names(), n=1):
         return f"Did you mean `gpuprof {near[0]}`, which comes with gpuprof?"
     return nearest_file(path) or "Name a folder with operation.toml, or .cu, .ptx or .cubin files."

@@ -167,6 +167,18 @@ def test_new_writes_the_header_beside_it_that_only_a_formula_is_missing_in(tmp_p
         write_starting_point(str(path), tmp_path / "other.toml", force=True)
 
 
+def test_a_header_as_of_triton_has_its_block_and_no_array_for_hidden_pointers(tmp_path, kernel):
+    ptx = kernel.ptx.replace(".param .u64 ", ".param .u64 .ptr .global .align 1 ")
+    last = ".param .u32 _Z5scalePfPKffi_param_3"
+    ptx = ptx.replace(last, f"{last},\n\t.param .u64 .ptr .global .align 1 hidden")
+    (tmp_path / "mine.ptx").write_text(ptx.replace(".maxntid 64", ".reqntid 64"))
+    write_starting_point(str(tmp_path / "mine.ptx"), tmp_path / "mine.toml", force=False)
+    text = (tmp_path / "mine.toml").read_text()
+    assert 'arguments = ["x0", "x1", "x2", "x3", "0"]' in text
+    assert 'bytes = "8 * x3"' in text
+    assert "block = [64]\n" in text
+
+
 #: What a header says instead, and what is told of it: while it is read, or of the case.
 REFUSED = {
     "block = [64]": ("block = [128]", "holds at most 64 threads: its .maxntid"),

@@ -280,6 +280,7 @@ def test_mistyped_paths_get_the_nearest(refused, place):
     assert "  Did you mean stencils?\n" in refused("run", "stencil", "--device", "none")
     assert "Did you mean `gpuprof gemm`" in refused("run", "gem", "--device", "none")
     assert "Name a folder with operation.toml" in refused("run", "elsewhere/else", "--device", "none")
+    assert "gpuprof.profile(function, …)" in refused("run", "softmax.py", "--device", "none")
 
 
 @pytest.mark.parametrize("path", ["loop/x", "nowhere/x", "file/x", LONG, DEEP])
