@@ -143,11 +143,11 @@ def parse_gate(text: str, *, with_base: bool) -> Condition:
     return _GateReader(text, with_base).condition()
 
 
-def words_in(condition: Condition) -> set[str]:
-    """Every bare word within a condition."""
+def clauses_in(condition: Condition) -> list[Clause]:
+    """Every clause within a condition."""
     if isinstance(condition, Clause):
-        return {condition.name} & {*WORDS}
-    return set().union(*map(words_in, condition.parts))
+        return [condition]
+    return [clause for part in condition.parts for clause in clauses_in(part)]
 
 
 class _GateReader:

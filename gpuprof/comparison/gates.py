@@ -8,6 +8,7 @@ it, and is uncertain in between. Of a case that nobody timed it is the modelled 
 says so.
 """
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,8 +23,8 @@ from gpuprof.comparison.gate_text import (
     WORDS,
     Clause,
     Condition,
+    clauses_in,
     parse_gate,
-    words_in,
 )
 from gpuprof.comparison.judging import Times, interval, judge, judge_modelled, times_of
 from gpuprof.results import Measurement, Model, Run
@@ -144,14 +145,27 @@ def hold_comparison(gates: Sequence[GateCondition], comparison: ComparedRuns) ->
 
 
 def _results(gates: Sequence[GateCondition], candidates: Sequence[_Candidate]) -> tuple[GateResult, ...]:
-    """Only a gate that names missing cases looks at them."""
+    """Only a gate that names missing cases looks at them; one that names a kernel must find it to pass."""
     judged = [one for one in candidates if not is_reference(one.subject.run, one.subject.case)]
     found = []
     for text, condition in gates:
-        looked_at = [one for one in judged if one.new or "missing" in words_in(condition)]
-        held = (Held(one.name, *_answer(condition, one)) for one in looked_at)
-        found.append(GateResult(text, tuple(held)))
+        clauses = clauses_in(condition)
+        named_missing = any(clause.name == "missing" for clause in clauses)
+        looked_at = [one for one in judged if one.new or named_missing]
+        result = GateResult(text, tuple(Held(one.name, *_answer(condition, one)) for one in looked_at))
+        absent = [clause for clause in clauses if _names_none(clause, looked_at)]
+        if absent and result.passed:
+            why = f"no case has {absent[0].name} {absent[0].texts[0]!r}"
+            result = GateResult(text, (Held("", "unknown", why),))
+        found.append(result)
     return tuple(found)
+
+
+def _names_none(clause: Clause, cases: Sequence[_Candidate]) -> bool:
+    """Whether a clause is for cases of a kernel, size or so that none is of."""
+    if clause.name not in IDENTITY or clause.name == "outcome" or clause.holds is not operator.eq:
+        return False
+    return all(IDENTITY[clause.name](case.subject) not in clause.texts for case in cases)
 
 
 def _answer(condition: Condition, case: _Candidate) -> tuple[Answer, str]:
