@@ -10,8 +10,10 @@ and its end means the same.
 import errno
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct, field
 
 from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
@@ -63,50 +65,43 @@ class Opened:
     conditions: tuple[Condition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """How much memory do these problems take?"""
 
     problems: tuple[Problem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sized:
+class Sized(Struct, frozen=True):
     """Bytes for each problem asked for, and what of the environment shows when all is ready to measure."""
 
     bytes_needed: tuple[int, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """What does the device reach? Answered by the device."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(Struct, frozen=True):
     """Compile these cases in the background; no answer."""
 
     cases: tuple[Case, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """Measure one case, in no more memory than that; 0 for what there was when the process was ready."""
 
     case: Case
     memory_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """On the way to `Measured`: the compiler is done with a kernel, whatever came of it."""
 
     kernel: str
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A case's measurement; `context_lost` says that the worker ends now.
 
     Args:
@@ -139,23 +134,20 @@ class Explain:
     as_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """What made it go wrong, or why that is not known."""
 
     explanation: Explanation | None
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """Count one case that was verified elsewhere: `Findings`, with a reason where nothing is counted."""
 
     case: Case
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Struct, frozen=True):
     """Compile one case, and say what it occupies, or why it cannot run: `Measured`, though nothing runs."""
 
     case: Case
@@ -185,8 +177,7 @@ class PlaceLost(Exception):
     """No worker can be had any more where there was one; the text says why, as a clause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """In the place of an answer: what a user has to mend, in the request or where it was to be answered."""
 
     what: str

@@ -108,7 +108,7 @@ LIBRARIES: dict[str, set[str]] = {
     "ml_dtypes": {"executor", "problems"},
     "msgspec": {
         *("backends", "backends.sim", "case_parts", "cuda_source", "devices", "executor"),
-        *("kernels", "problems", "results", "schema", "toolchain"),
+        *("kernels", "measure", "problems", "results", "schema", "toolchain"),
     },
     "pandas": {"api"},
     "plotly": {"report"},
