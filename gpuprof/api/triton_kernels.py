@@ -76,6 +76,11 @@ def triton_request(
             constants[name] = value
         elif value is None and name not in expect and expect.keys() <= args.keys():
             absent[name] = None
+        elif type(value).__name__ == "TensorDescriptor":
+            what = f"{name} is a descriptor that is made on the host."
+            raise InputError(
+                what, fix="Give its array, and make it in the kernel: tl.make_tensor_descriptor."
+            )
         else:
             arguments[name] = value
     for function in found:
@@ -112,7 +117,8 @@ def _call_of(
         raise InputError(
             f"{twice[0]} of {function.name} is in its configurations already.", fix=f"Leave out {twice[0]}."
         )
-    meta = {**given, **config}
+    defaults = {param.name: param.default for param in function.jit.params if param.has_default}
+    meta = {**defaults, **given, **config}
     for computed in function.heuristics:
         meta |= {name: compute(dict(meta)) for name, compute in computed.items()}
     arrays = read.operation.arrays

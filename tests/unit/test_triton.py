@@ -38,8 +38,15 @@ class JITFunction:
     def __init__(self, fn, *constants):
         self.fn = fn
         names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+        defaults = dict(zip(reversed(names), reversed(fn.__defaults__ or ()), strict=False))
         self.params = [
-            SimpleNamespace(name=name, is_constexpr=name in constants, has_default=False) for name in names
+            SimpleNamespace(
+                name=name,
+                is_constexpr=name in constants,
+                has_default=name in defaults,
+                default=defaults.get(name),
+            )
+            for name in names
         ]
         self.device_caches = {}
         self.src = "def scaled(): ..."
@@ -121,6 +128,14 @@ def test_each_configuration_is_a_case_and_heuristics_add_to_it():
     assert found == [(True, 32, 32, 32), (True, 64, 64, 16)]
 
 
+def test_a_grid_may_ask_for_what_a_function_says_itself():
+    def scaled(out, x, n, scale, BLOCK=128):
+        """As `kernel[grid]` calls a grid: with the values of all parameters."""
+
+    (case,) = profiled(JITFunction(scaled, "BLOCK"), constexprs={}).cases
+    assert (case.outcome, case.grid[0], case.params["BLOCK"]) == ("ok", 8, 128)
+
+
 def test_a_program_may_be_several_blocks():
     config = SimpleNamespace(all_kwargs=lambda: {"BLOCK": 128, "num_ctas": 2})
     (case,) = profiled(Tuned(FUNCTION, configs=[config]), constexprs={}).cases
@@ -163,6 +178,10 @@ def test_a_compiler_that_does_not_end_is_ended():
         ({"grid": "x"}, "grid has no value"),
         ({"grid": lambda meta: meta["m"]}, r"grid raises KeyError: 'm'\. It is given out, x, n, "),
         ({"params": {"BLOCK": 3}}, "params does not go with"),
+        (
+            {"more": {"x": type("TensorDescriptor", (), {})()}},
+            r"Give its array, .* tl\.make_tensor_descriptor",
+        ),
         ({"scale": np.float64(2)}, "out is expected in float64, and no array in args is"),
     ],
 )
