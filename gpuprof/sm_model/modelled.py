@@ -323,10 +323,16 @@ def _spent(
     passed = Counter(one for played in plays for (one, _), each in played.spent.items() for _ in each)
     for number, block in enumerate(steps):
         if passes := passed[number]:
+            stalled = 0.0
             for step in block:
                 for name, cycles in zip(REASONS, step.spent, strict=True):
                     if cycles:
                         found[step.line, name] += cycles * times[number] / passes
+                # What waits for tensor cores waits for the end of others.
+                slot = "dependency" if step.kind == StepKind.PRODUCT else "issue"
+                found[step.line, slot] += times[number]
+                found[step.line, "dependency"] += times[number] * stalled
+                stalled = step.stall - 1
     return found
 
 

@@ -10,9 +10,13 @@ is known at once, so nothing has to be kept for later but the times. A block's r
 acknowledged its stores.
 """
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from math import ceil, floor, log1p
+from operator import attrgetter
 from random import Random
 
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
@@ -20,7 +24,6 @@ from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
 
 SCHEDULERS = 4
-_OTHERS = range(1, SCHEDULERS)
 _HELD = PRODUCTS + 1
 _PIPES = 16
 _NEVER = float("inf")
@@ -36,15 +39,15 @@ _ROUNDING = 1e-6
 #: Lines of stores that an SM combines: all words that a warp stores to so many, and none of twice as many.
 _STORED_LINES = 16
 _ALL = 1 << 60
+#: Who waits for more cycles is not asked whether it is ready before.
+_AWAKE = 4
+_ISSUED = attrgetter("issued")
 #: The kinds: to look up a member of an Enum takes longer, before Python 3.12, than to issue an instruction.
 _PLAIN, _LATE, _SHARED, _LOAD, _STORE, _COPY, _GROUP, _UNTIL, _PRODUCT, *_KINDS = StepKind
 _BULK, _BULK_STORE, _PHASE, _FENCE, _BARRIER, _END = _KINDS
-#: What does not pass through the data path of L1, and whose results come from beyond the SM.
-_NO_DATA = (_LATE, _PRODUCT)
-_FAR = (_LOAD, _COPY, _GROUP)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Block:
     #: Who waits at a barrier, by its number, and when the last one came.
     arrived: dict[int, list["_Warp"]] = field(default_factory=dict)
@@ -65,16 +68,15 @@ class _Warp:
     block: _Block
     unit: int
     ready: float
+    #: When it issued last.
+    issued: float
     entered: float
-    steps: Sequence[Step]
     step: Step
+    #: Those that follow in its block of machine code.
+    rest: Iterator[Step]
     path: Sequence[int]
     role: int
     place: int = 0
-    index: int = 0
-    #: When it issued last, and how many cycles since then have a reason.
-    issued: float = 0.0
-    waited: float = 0.0
     #: Of each dependence barrier, when what holds it is done, and how long of that it stands in queues; and
     #: whether it is memory beyond the SM.
     held: list[list[tuple[float, float]]] = field(default_factory=lambda: [[] for _ in range(_HELD)])
@@ -91,12 +93,7 @@ class _Warp:
     resumed: float = 0.0
 
 
-_NOBODY = _Warp(_Block(), 0, _NEVER, 0.0, (), Step(_PLAIN), (), 0)
-
-
-def _in_turn(number: int, share: float, phase: float = 0.0) -> bool:
-    """Whether what is done in a share of all executions is done in this one."""
-    return floor(number * share + phase) != floor((number - 1) * share + phase)
+_NOBODY = _Warp(_Block(), 0, _NEVER, 0.0, 0.0, Step(_PLAIN), iter(()), (), 0)
 
 
 @dataclass
@@ -141,8 +138,12 @@ class StreamingMultiprocessor:
         #: The time of the first copy of these: DRAM is not asked for much before.
         self._begins = fed.after if fed else 0.0
         self._resident, self._rates = resident, rates
-        #: The warps of each scheduler: the one that issued last, if it may go on, then all by when they did.
+        #: The warps of each scheduler: the one that issued last, if it may go on, then all by when they did,
+        #: but those that wait, by when they will be ready.
         self._held = [[_NOBODY] for _ in range(SCHEDULERS)]
+        self._asleep = [[(_NEVER, 0, _NOBODY)] for _ in range(SCHEDULERS)]
+        self._turn = count()
+        self._blocks: list[_Block] = []
         self._time = [_NEVER] * SCHEDULERS
         self._pipes = [[0.0] * _PIPES for _ in range(SCHEDULERS)]
         #: When each register bank of a scheduler has given what it was asked for.
@@ -161,54 +162,70 @@ class StreamingMultiprocessor:
         """Play so many blocks, as many at once as are resident."""
         self._left = blocks
         for _ in range(min(blocks, self._resident)):
-            self._launch(0.0)
+            self._launch(0.0, 0.0)
         while True:
             self._issue()
             # What a path leaves out nobody begins.
-            stuck = {id(warp.block): warp.block for held in self._held for warp in held[1:]}
-            resumed = [self._resume(block, _ALL) for block in stuck.values()]
+            resumed = [self._resume(block, _ALL) for block in self._blocks]
             if not any(resumed):
                 return self._played
 
-    def _launch(self, now: float) -> None:
+    def _launch(self, now: float, start: float) -> None:
         self._left -= 1
-        now = max(now, self._next_start)
+        start = max(start, self._next_start)
         block, each = _Block(), self._rates.warp_cycles
-        self._feed(block, 0, now + self._begins)
-        self._next_start = now + max(self._rates.block_cycles, self._warps * each)
+        self._blocks.append(block)
+        self._feed(block, 0, start + self._begins)
+        self._next_start = start + max(self._rates.block_cycles, self._warps * each)
         for number in range(self._warps):
-            start = now + number * each
+            begins = start + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
             role = number * len(self._paths) // self._warps
             path = self._paths[role]
-            steps = self._steps[path[0]]
-            self._held[unit].append(
-                _Warp(block, unit, start, start, steps, steps[0], path, role, issued=start, number=number)
+            steps = iter(self._steps[path[0]])
+            self._go_on(
+                _Warp(block, unit, begins, now, begins, next(steps), steps, path, role, number=number)
             )
-            self._time[unit] = min(self._time[unit], start)
+
+    def _go_on(self, warp: _Warp) -> None:
+        """Let a warp that its scheduler does not ask be asked once it is ready."""
+        unit, ready = warp.unit, warp.ready
+        heappush(self._asleep[unit], (ready, next(self._turn), warp))
+        if ready < self._time[unit]:
+            self._time[unit] = ready
 
     def _issue(self) -> None:
         """Issue instructions until no scheduler has a warp that will be ready."""
-        times, units = self._time, [*zip(self._held, self._pipes, self._banks, strict=True)]
+        times, turn = self._time, self._turn
+        units = [*zip(self._held, self._pipes, self._banks, self._asleep, strict=True)]
         while True:
-            unit, now = 0, times[0]
-            for other in _OTHERS:
-                if times[other] < now:
-                    unit, now = other, times[other]
+            unit, (now, second, third, fourth) = 0, times
+            if second < now:
+                unit, now = 1, second
+            if third < now:
+                unit, now = 2, third
+            if fourth < now:
+                unit, now = 3, fourth
             if now == _NEVER:
                 return
-            held, pipes, banks = units[unit]
-            (even, odd), soonest = banks, _NEVER
+            held, pipes, banks, asleep = units[unit]
+            while asleep[0][0] <= now:
+                warp = heappop(asleep)[2]
+                if len(held) > 1 and held[1].issued <= warp.issued:
+                    insort(held, warp, 2, key=_ISSUED)
+                else:
+                    held.insert(1, warp)
+            (even, odd), soonest = banks, asleep[0][0]
             for warp in held:
                 when = warp.ready
                 if when <= now:
                     step = warp.step
                     when = pipes[step.pipe]
                     # One operand may come a cycle late, more may not.
-                    if step.even and when < (free := even - (step.even == 1)):
+                    if even > now and step.even and when < (free := even - (step.even == 1)):
                         when = free
-                    if step.odd and when < (free := odd - (step.odd == 1)):
+                    if odd > now and step.odd and when < (free := odd - (step.odd == 1)):
                         when = free
                     if when <= now:
                         break
@@ -227,50 +244,96 @@ class StreamingMultiprocessor:
                 banks[0] = (now if now > even else even) + step.even
             if step.odd:
                 banks[1] = (now if now > odd else odd) + step.odd
-            step.spent[_ISSUE] += now - warp.issued - warp.waited
-            warp.issued, warp.waited, warp.ready = now, step.stall - 1, now + step.stall
+            step.spent[_ISSUE] += now - warp.ready
+            warp.issued, warp.ready = now, now + step.stall
             if step.kind:  # as few have
                 self._do(warp, step, now)
+            elif (after := next(warp.rest, None)) is None or after.held:
+                self._advance(warp, step, after)
             else:
-                self._advance(warp)
+                warp.step = after
+                continue
+            if warp.ready > now + _AWAKE and warp is held[0]:
+                held.pop()
+                held[0] = _NOBODY
+                if warp.ready < _NEVER:
+                    heappush(asleep, (warp.ready, next(turn), warp))
+                if len(held) == 1 and asleep[0][0] > now + 1:
+                    times[unit] = asleep[0][0]
 
     def _do(self, warp: _Warp, step: Step, now: float) -> None:
-        """Let an instruction that was issued do what it does beside taking a slot."""
+        """Find out when the result of an instruction comes that was issued, and go on."""
+        done, queued, taken, kind, far = now + step.latency, 0.0, now, step.kind, False
+        if kind is _SHARED or kind is _LOAD or kind is _STORE or kind is _COPY:
+            start = self._data if self._data > now else now
+            passes = step.asked.passes
+            self._data = taken = start + passes
+            last = start + _PASS_LATENCY * (passes - 1) if passes > 1 else start
+            done = last + step.latency
+            if kind is _STORE:
+                acknowledged = self._store(warp, step, start)
+                if step.crowded and acknowledged > done:
+                    done, queued = acknowledged, acknowledged - done
+            elif kind is not _SHARED:
+                done, queued = self._cached(warp, step, last)
+                queued += start - now
+                far = True
+                if kind is _COPY:
+                    warp.copies = max(warp.copies, (done, queued))
+        elif kind is _GROUP:
+            (done, queued), far = warp.copies, True
+        elif kind is _BULK_STORE:
+            self._store(warp, step, now)
+        elif kind is _BULK:
+            self._begin_copy(warp.block, step, now)
+        elif kind is _PRODUCT:  # what it waits for is the end of others
+            step.spent[_DEPENDENCY] += step.spent[_ISSUE]
+            step.spent[_ISSUE] = 0.0
+        elif kind is not _LATE:
+            self._meet(warp, step, now)
+            return
+        if (number := step.sets) is not None:
+            warp.held[number].append((done, queued))
+            warp.far[number] |= far
+        if (number := step.frees) is not None:
+            warp.held[number].append((taken + _READ_CYCLES, queued))
+            warp.far[number] |= far
+        if (after := next(warp.rest, None)) is None or after.held:
+            self._advance(warp, step, after)
+        else:
+            warp.step = after
+
+    def _meet(self, warp: _Warp, step: Step, now: float) -> None:
+        """Let a warp wait for others, or for all that it did; or end."""
         kind = step.kind
         if kind is _END:
             self._note(warp)
             self._end(warp, now)
             return
-        if kind is _PRODUCT:  # what it waits for is the end of others
-            step.spent[_DEPENDENCY] += step.spent[_ISSUE]
-            step.spent[_ISSUE] = 0.0
-        if kind < _PHASE and kind is not _UNTIL:
-            self._begin(warp, step, now)
-        self._advance(warp)
+        self._advance(warp, step, next(warp.rest, None))
         if kind is _BARRIER:
             self._arrive(warp, step, now)
         elif kind is _PHASE:
-            self._await(warp)
+            self._await(warp, now)
         elif kind is _FENCE:
             self._wait(warp, (max(now + step.latency, warp.block.end), 0.0), far=True)
 
-    def _advance(self, warp: _Warp) -> None:
+    def _advance(self, warp: _Warp, before: Step, step: Step | None) -> None:
         """Go on to the next instruction, and find out when it can be issued."""
-        warp.index = index = warp.index + 1
-        steps = warp.steps
-        if index == len(steps):
+        if step is None:
             self._note(warp)
             warp.entered = warp.ready
-            warp.place, warp.index = warp.place + 1, (index := 0)
+            warp.place += 1
             if warp.place == len(warp.path):
                 self._end(warp, warp.ready)
                 return
-            warp.steps = steps = self._steps[warp.path[warp.place]]
-        warp.step = step = steps[index]
-        step.spent[_DEPENDENCY] += warp.waited
+            warp.rest = iter(self._steps[warp.path[warp.place]])
+            step = next(warp.rest)
+            step.spent[_DEPENDENCY] += before.stall - 1
+        warp.step = step
         for number in step.waits:
             if held := warp.held[number]:
-                self._wait(warp, max(held), far=warp.far[number])
+                self._wait(warp, max(held) if len(held) > 1 else held[0], far=warp.far[number])
                 held.clear()
                 warp.far[number] = False
         if step.kind is _UNTIL and step.sets is not None:
@@ -283,68 +346,42 @@ class StreamingMultiprocessor:
         """Let a warp wait for a result: what this stood in queues for is bandwidth."""
         when, queued = until
         if (cycles := when - warp.ready) > 0:
-            spent, queued = warp.step.spent, min(queued, cycles)
+            spent = warp.step.spent
+            if queued > cycles:
+                queued = cycles
             spent[_BANDWIDTH] += queued
             spent[_LATENCY if far else _DEPENDENCY] += cycles - queued
-            warp.waited += cycles
             warp.ready = warp.resumed = when
 
     def _note(self, warp: _Warp) -> None:
         spent = self._played.spent.setdefault((warp.path[warp.place], warp.role), [])
         spent.append((warp.place, warp.ready - warp.entered))
 
-    def _begin(self, warp: _Warp, step: Step, now: float) -> None:
-        """Find out when the result of an instruction comes."""
-        done, queued, kind = now + step.latency, 0.0, step.kind
-        taken = now
-        if kind is _GROUP:
-            done, queued = warp.copies
-        elif kind is _BULK_STORE:
-            self._store(warp, step, now)
-        elif kind is _BULK:
-            self._begin_copy(warp.block, step, now)
-        elif kind not in _NO_DATA:
-            start = max(now, self._data)
-            self._data = taken = start + step.asked.passes
-            last = start + _PASS_LATENCY * max(0.0, step.asked.passes - 1)
-            done = last + step.latency
-            if kind is _STORE:
-                acknowledged = self._store(warp, step, start)
-                if step.crowded and acknowledged > done:
-                    done, queued = acknowledged, acknowledged - done
-            elif kind is not _SHARED:
-                done, queued = self._cached(warp, step, last)
-                queued += start - now
-        far = kind in _FAR
-        if kind is _COPY:
-            warp.copies = max(warp.copies, (done, queued))
-        if (number := step.sets) is not None:
-            warp.held[number].append((done, queued))
-            warp.far[number] |= far
-        if (number := step.frees) is not None:
-            warp.held[number].append((taken + _READ_CYCLES, queued))
-            warp.far[number] |= far
-
     def _cached(self, warp: _Warp, step: Step, start: float) -> tuple[float, float]:
         """As `_load`, of what L1 may hold: misses come whole, and who shares one waits for who asked."""
-        asked, hit = step.asked, (start + self._rates.l1_latency, 0.0)
+        asked, hit = step.asked, start + self._rates.l1_latency
         if not asked.sectors:
-            return hit
-        number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
-        phase = 0.0 if asked.sharers > 1 or asked.missing >= 1 else warp.number / self._warps
-        if not _in_turn(number, asked.missing, phase):
-            return hit
-        late = _in_turn(floor(number * asked.missing + phase), 1 - asked.brought)
-        if asked.missing >= 1 and asked.sharers == 1:
-            return self._load(step, start, asked.sectors, late=late)
+            return hit, 0.0
+        turn = number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
+        sharers, missing = asked.sharers, asked.missing
+        if missing < 1:
+            phase = 0.0 if sharers > 1 else warp.number / self._warps
+            turn = floor(number * missing + phase)
+            if turn == floor((number - 1) * missing + phase):
+                return hit, 0.0
+        alone = 1 - asked.brought  # of those, what did not come with the one before
+        late = alone == 1 or floor(turn * alone) != floor((turn - 1) * alone)
+        if sharers == 1:
+            return self._load(step, start, asked.sectors / missing, late=late)
         shared = warp.block.shared
-        arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
-        if come % asked.sharers == 0:
-            arrives, queued = self._load(
-                step, start, asked.sectors * asked.sharers / asked.missing, late=late
-            )
-        shared[id(step), number] = arrives, queued, come + 1
-        return max(hit[0], arrives), max(0.0, min(queued, arrives - start))
+        arrives, queued, come = shared.get((key := (id(step), number)), (0.0, 0.0, 0))
+        if not come:
+            arrives, queued = self._load(step, start, asked.sectors * sharers / missing, late=late)
+        if come + 1 < sharers:
+            shared[key] = arrives, queued, come + 1
+        else:
+            shared.pop(key, None)
+        return hit if hit > arrives else arrives, max(0.0, min(queued, arrives - start))
 
     def _load(self, step: Step, start: float, sectors: float, *, late: bool = True) -> tuple[float, float]:
         """When a load's answer comes, and how long of that it stood in queues beyond the SM.
@@ -409,13 +446,13 @@ class StreamingMultiprocessor:
         block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
         self._resume(block, len(block.copies))
 
-    def _await(self, warp: _Warp) -> None:
+    def _await(self, warp: _Warp, now: float) -> None:
         """Let a warp wait for its share of the bulk copies, and for others to begin them."""
         warp.phases += 1
         arrived = warp.block.phases
         arrived[warp.phases] = arrived.get(warp.phases, 0) + 1
         if arrived[warp.phases] == self._warps:
-            self._feed(warp.block, warp.phases - 1, warp.issued)
+            self._feed(warp.block, warp.phases - 1, now)
         needed, block = ceil(self._copies * warp.phases - _ROUNDING), warp.block
         if needed > len(block.copies):
             warp.resumes, warp.ready = warp.ready, _NEVER
@@ -437,7 +474,7 @@ class StreamingMultiprocessor:
         for warp in ready:
             warp.ready = warp.resumes
             self._wait(warp, block.copies[-1] if block.copies else (0.0, 0.0), far=True)
-            self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
+            self._go_on(warp)
         return bool(ready)
 
     def _arrive(self, warp: _Warp, step: Step, now: float) -> None:
@@ -446,6 +483,8 @@ class StreamingMultiprocessor:
         self._barrier = max(now, self._barrier) + self._rates.barrier_cycles
         block.latest = max(block.latest, self._barrier)
         block.arrived.setdefault(step.sets or 0, []).append(warp)
+        self._held[warp.unit][0] = _NOBODY
+        self._held[warp.unit].pop()
         warp.resumes, warp.ready = warp.ready, _NEVER
         self._release(block, step.sets or 0, step.outstanding)
 
@@ -458,10 +497,9 @@ class StreamingMultiprocessor:
             warp.ready = warp.resumes
             if (cycles := block.latest + self._rates.release_cycles - warp.ready) > 0:
                 warp.step.spent[_AT_BARRIER] += cycles
-                warp.waited += cycles
                 warp.ready += cycles
                 warp.resumed = warp.ready
-            self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
+            self._go_on(warp)
         block.arrived[number] = []
 
     def _end(self, warp: _Warp, now: float) -> None:
@@ -469,12 +507,13 @@ class StreamingMultiprocessor:
         block.ended += 1
         block.end = max(block.end, now)
         self._held[warp.unit][0] = _NOBODY
-        self._held[warp.unit].remove(warp)
+        self._held[warp.unit].pop()
         if block.ended < self._warps:
             for number, arrived in list(block.arrived.items()):
                 if arrived:
                     self._release(block, number)
             return
         self._played.ends.append(block.end)
+        self._blocks.remove(block)
         if self._left:
-            self._launch(block.end)
+            self._launch(now, block.end)

@@ -65,11 +65,10 @@ class SmSurroundings:
 
     def later(self, used: float) -> tuple[float, float]:
         """By how many cycles DRAM answers later when so much of its rate is used, and how far that varies."""
-        for (low, *before), (high, *after) in pairwise(self.loaded):
+        for (low, late, vary), (high, later, varies) in pairwise(self.loaded):
             if used < high:
                 part = (used - low) / (high - low)
-                later, varies = (one + (two - one) * part for one, two in zip(before, after, strict=True))
-                return later, varies
+                return late + (later - late) * part, vary + (varies - vary) * part
         return self.loaded[-1][1:]
 
 

@@ -57,7 +57,9 @@ class Step:
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing;
             of `StepKind.BARRIER`, how many warps meet there, 0 for all of the block.
         line: Of the source.
-        spent: Cycles that warps spent here since the instruction before, by `REASONS`.
+        spent: Cycles that warps spent here beside its slot and the stall cycles of the instruction before in
+            its block, by `REASONS`.
+        held: Whether a warp may have to wait for results before it.
     """
 
     kind: StepKind
@@ -79,6 +81,10 @@ class Step:
     outstanding: int = 0
     line: int = 0
     spent: list[float] = field(default_factory=lambda: [0.0] * len(REASONS))
+    held: bool = False
+
+    def __post_init__(self) -> None:
+        self.held = bool(self.waits) or self.kind is StepKind.UNTIL
 
 
 @dataclass(frozen=True, slots=True)
