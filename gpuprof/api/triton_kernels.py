@@ -52,6 +52,10 @@ class _Function:
         return tuple(param.name for param in self.jit.params if param.is_constexpr)
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        return {param.name: param.default for param in self.jit.params if param.has_default}
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         return tuple(param.name for param in self.jit.params if not param.is_constexpr)
 
@@ -69,6 +73,7 @@ def triton_request(
     found = [_unwrapped(function) for function in functions]
     constants = {**said.get("constexprs", {})}
     first = found[0]
+    args = {**{name: value for name, value in first.defaults.items() if name in first.arguments}, **args}
     arguments: dict[str, Any] = {}
     absent: dict[str, None] = {}
     for name, value in args.items():
@@ -117,8 +122,7 @@ def _call_of(
         raise InputError(
             f"{twice[0]} of {function.name} is in its configurations already.", fix=f"Leave out {twice[0]}."
         )
-    defaults = {param.name: param.default for param in function.jit.params if param.has_default}
-    meta = {**defaults, **given, **config}
+    meta = {**function.defaults, **given, **config}
     for computed in function.heuristics:
         meta |= {name: compute(dict(meta)) for name, compute in computed.items()}
     arrays = read.operation.arrays

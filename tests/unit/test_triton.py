@@ -129,10 +129,11 @@ def test_each_configuration_is_a_case_and_heuristics_add_to_it():
 
 
 def test_a_grid_may_ask_for_what_a_function_says_itself():
-    def scaled(out, x, n, scale, BLOCK=128):
+    def scaled(out, x, n, scale=3.0, BLOCK=128):
         """As `kernel[grid]` calls a grid: with the values of all parameters."""
 
-    (case,) = profiled(JITFunction(scaled, "BLOCK"), constexprs={}).cases
+    call = {"args": {"out": None, "x": X, "n": 1000}, "expect": {"out": 3 * X}, "device": "sim:h200"}
+    (case,) = gpuprof.profile(JITFunction(scaled, "BLOCK"), grid=by_block, **call).cases
     assert (case.outcome, case.grid[0], case.params["BLOCK"]) == ("ok", 8, 128)
 
 
