@@ -131,7 +131,7 @@ _OF_HALVES = (
         (
             *("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_64_below", "wgmma_store_turned_64"),
             *("wgmma_store_fit", "wgmma_store_turned_2x2", "wgmma_store_turned_2x4"),
-            *("wgmma_split_below", "wgmma_split_128", "wgmma_split_128_2x2", "wgmma_split_128_4"),
+            *("wgmma_split_below", "wgmma_split_128_2x2", "wgmma_split_128_4"),
         ),
     ),
     (

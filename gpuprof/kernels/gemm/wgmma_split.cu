@@ -46,40 +46,26 @@ parameters = { WIDEST = 256, GRAIN = 16, SHARING = 4, WAYS = 2 }
 block_threads = "stays"
 
 [[variants]]
-id = "wgmma_split_128"
-rung = 675.77
-shape_of = "wgmma_producer"
-title = "k split, 128 rows"
-idea = "Two warpgroups multiply a tile of 128 rows as wide as fills the SMs once, where two tiles side by side share rows of A and two blocks each the k of a tile: larger tiles take fewer bytes from the L2 cache than as many blocks with the whole k."
-after = "wgmma_split"
-change = "Larger tiles: block_threads rise. 1904x640x3504 takes 17.4 us on an H200, not 19.5 by wgmma_store_64_below."
-bottleneck = "The L2 cache; the sums that blocks send each other."
-parameters = { BM = 128, WIDEST = 256, GRAIN = 16, BESIDE = 2, WAYS = 2 }
-
-[variants.moves]
-block_threads = "rises"
-
-[[variants]]
 id = "wgmma_split_128_2x2"
 rung = 675.78
 shape_of = "wgmma_producer"
 title = "k split, squares of 128 rows"
-idea = "wgmma_split_128, where each part of k has two by two tiles: they share rows of A and columns of B."
-after = "wgmma_split_128"
-change = "Half of each tile of B from another block too: 248x3720x5576 takes 20.5 us on an H200, not 25.2."
+idea = "Two warpgroups multiply a tile of 128 rows as wide as fills the SMs once. Each of two parts of k has two by two tiles: they share rows of A and columns of B, and take fewer bytes from the L2 cache than as many blocks with the whole k."
+after = "wgmma_split"
+change = "Larger tiles: block_threads rise. 248x3720x5576 takes 20.5 us on an H200, not 25.2."
 bottleneck = "The sums that blocks send each other; the SMs that are left over."
 parameters = { BM = 128, WIDEST = 256, GRAIN = 16, SHARING = 2, BESIDE = 2, WAYS = 2 }
 
 [variants.moves]
-block_threads = "stays"
+block_threads = "rises"
 
 [[variants]]
 id = "wgmma_split_128_4"
 rung = 675.79
 shape_of = "wgmma_producer"
 title = "k split among four, 128 rows"
-idea = "wgmma_split_128 with four blocks for the k of a tile: where C is small, tiles may still be wide."
-after = "wgmma_split_128"
+idea = "As wgmma_split_128_2x2, of two tiles side by side with four blocks for the k of each: where C is small, tiles may still be wide."
+after = "wgmma_split_128_2x2"
 change = "Wider tiles with shorter parts of k: 1800x400x5200 takes 19.8 us on an H200, not 22.4."
 bottleneck = "The sums that blocks send each other; the SMs that are left over."
 parameters = { BM = 128, WIDEST = 256, GRAIN = 16, BESIDE = 2, WAYS = 4 }
