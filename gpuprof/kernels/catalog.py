@@ -5,6 +5,7 @@
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +43,15 @@ class Ladder:
             return names[name.lower()]
         fix = did_you_mean(name, names, self._listed)
         raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=fix)
+
+    def matching(self, pattern: str) -> tuple[Kernel, ...]:
+        """Every kernel whose id a pattern such as `col_*` fits, in any case; else the one of that name.
+
+        Raises:
+            InputError: There is none.
+        """
+        found = [kernel for kernel in self.kernels if fnmatchcase(kernel.id.lower(), pattern.lower())]
+        return tuple(found) or (self.find(pattern),)
 
     @property
     def rungs(self) -> tuple[Kernel, ...]:

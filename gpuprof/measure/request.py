@@ -121,7 +121,7 @@ def named_kernels(text: str, option: str) -> list[tuple[str, dict[str, list[int]
 
 
 def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) -> tuple[Kernel, ...]:
-    """The kernel that a ladder has under a name, or those of a file of the user's own, or one: `FILE:ID`.
+    """Those of a ladder that a name or pattern fits, or of a file of the user's own, or one of it: `FILE:ID`.
 
     Raises:
         InputError: There is none.
@@ -131,7 +131,7 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
     if not path.endswith(KERNEL_ENDINGS):
         path, variant = name, ""
     if not path.endswith(KERNEL_ENDINGS):
-        return (ladder.find(name),)
+        return ladder.matching(name)
     file = load_kernels(Path(path), ladder.operation, command)
     if file.operation != ladder.operation:
         raise HeaderError(

@@ -130,6 +130,16 @@ def chosen(operation, texts, everything=False, dtype="f32"):
     return tuple(selection.kernel for selection in selections)
 
 
+@pytest.mark.parametrize("pattern", ["naive*", "NAIVE*", "[n]aive*"])
+def test_a_pattern_names_every_kernel_that_it_fits(pattern):
+    assert [kernel.id for kernel in chosen("gemm", [pattern])] == ["naive", "naive_x_rows"]
+
+
+def test_a_pattern_that_fits_none_is_refused():
+    with pytest.raises(InputError, match=r"no gemm kernel 'none\*'"):
+        chosen("gemm", ["none*"])
+
+
 @pytest.mark.parametrize("names", [[""], ["naive,"], [","], ["naive", " "]])
 def test_empty_kernel_name_is_refused(names):
     with pytest.raises(InputError, match=r"--kernel .* has an empty entry"):
