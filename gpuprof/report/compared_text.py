@@ -60,11 +60,11 @@ _COLUMNS = (
     Column("", right=False),
     Column("kernel", right=False),
     Column("size"),
-    Column("verdict", right=False, rank=3),
-    Column("before", rank=1),
+    Column("verdict", right=False, rank=1),
+    Column("before", rank=2),
     Column("after"),
     Column("change"),
-    Column("detectable", rank=2, meaning="Smallest detectable slowdown."),
+    Column("detectable", rank=3, meaning="Smallest detectable slowdown."),
 )
 _MOST_MOVED = 4
 #: By what a verdict rests on: the figure in a row, what stands before it, and its digits.

@@ -296,7 +296,7 @@ def test_the_terminals_lines_fit_and_ascii_is_enough(width):
     lines = file.read().splitlines()
     assert max(map(len, lines)) <= width
     assert not any("\\u" in line for line in lines)
-    assert any(re.match(r"v  reg_2x1", line) for line in lines)
+    assert any(re.match(r"v  reg_2x1 .* improved", line) for line in lines)
 
 
 def test_the_page_runs_no_script_and_loads_nothing():
