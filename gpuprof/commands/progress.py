@@ -118,10 +118,12 @@ class _Lines(Shown):
         _show_times(run, sys.stderr)
         tell("All times are measured; the executor counts what explains them.")
 
-    def stage(self, title: str, steps: int) -> None:
+    def stage(self, title: str, steps: int, most_s: float | None = None) -> None:
         """Say how long the stage before took, and begin this one."""
         self.stop()
         self._stage, self._pace, self._told = title, Pace(steps), 0.0
+        if most_s is not None:
+            tell(f"{title} {plural(steps, 'point')}, {format_seconds(most_s)} at most")
 
     def step(self) -> None:
         self._pace.done += 1
@@ -189,7 +191,8 @@ class _Bar(Shown):
             told.append(f"about {format_seconds(rest)} left")
         self._progress.update(self._task, advance=1, told=", ".join(told))
 
-    def stage(self, title: str, steps: int) -> None:
+    def stage(self, title: str, steps: int, most_s: float | None = None) -> None:
+        title += "" if most_s is None else f", {format_seconds(most_s)} at most"
         self._pace = Pace(steps)
         self._progress.reset(self._task, description=one_line(title), total=max(1, steps), told="")
 
@@ -263,5 +266,5 @@ def format_seconds(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
     return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -45,8 +45,8 @@ class Progress:
     def timed(self, run: Run) -> None:
         """All times are there, and the executor still counts: the answer by the times comes now."""
 
-    def stage(self, title: str, steps: int) -> None:
-        """A stage of a search begins, of so many steps."""
+    def stage(self, title: str, steps: int, most_s: float | None = None) -> None:
+        """A stage of a search begins, of so many steps, and of so many seconds at most."""
 
     def step(self) -> None:
         """One step of the stage is done."""

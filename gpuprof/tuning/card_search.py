@@ -17,10 +17,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.base import Findings
 from gpuprof.comparison.tuned import basis_of, tied, value_of
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
-from gpuprof.measure.counting import OnCase
+from gpuprof.measure.counting import OnCase, with_counts
 from gpuprof.measure.session import run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.problems.problem import Problem
@@ -130,6 +131,7 @@ class SizeSearch:
         #: Those that can run, in the order of the candidates: compilers on several cores end in any order.
         self.points: list[Point] = []
         self._asked: set[Point] = set()
+        self._counted: set[Point] = set()
         self._features = self._guesses = np.zeros(0)
         #: What came of each point that was begun.
         self.measured: dict[Point, Measurement] = {}
@@ -193,6 +195,27 @@ class SizeSearch:
     def counted(self, point: Point, measurement: Measurement) -> None:
         """Take a point's bounds and model; a point that could not be counted is ranked without."""
         self._built[point] = BuiltPoint(self._built[point].candidate, measurement)
+        self._counted.add(point)
+
+    def is_counted(self, point: Point) -> bool:
+        return point in self._counted
+
+    def with_counts(self, point: Point, measurement: Measurement) -> Measurement:
+        """What was measured of a point, with what was counted of it before, or why nothing was."""
+        known = self._built[point].measurement
+        if measurement.outcome != "ok" or point not in self._counted:
+            return measurement
+        found = Findings(
+            "ok",
+            None if known.executor_counters else known.lines_reason,
+            known.remarks,
+            counters=known.executor_counters,
+            lines=known.lines,
+            lines_reason=known.lines_reason,
+            model=known.model,
+            model_reason=known.model_reason,
+        )
+        return with_counts(measurement, found, self._device)
 
     def _expected(self) -> Vector:
         """What each point takes in microseconds, as far as is known."""
@@ -393,21 +416,24 @@ class CardSearch:
 
     def measure_survivors(self) -> None:
         """Measure the points near the best once more and for longer, and what they are compared with."""
-        places = self.survivors()
+        places = sorted(self.survivors(), key=lambda place: not place[0].is_counted(place[1]))
+        known = sum(size.is_counted(point) for size, point in places)
 
         def measured(index: int, measurement: Measurement) -> None:
             if index < len(places):
-                places[index][0].tell(places[index][1], measurement)
+                size, point = places[index]
+                size.tell(point, size.with_counts(point, measurement))
             else:
                 self.references.append(measurement)
             self._step()
 
         def counted(index: int, measurement: Measurement) -> None:
-            if index < len(places):
-                places[index][0].tell(places[index][1], measurement)
+            places[index][0].tell(places[index][1], measurement)
 
-        cases = [size.case_of(point) for size, point in places] + self.reference_cases
-        self._run(dict(enumerate(cases)), measured, self._plan.options.seconds_per_case, counted)
+        cases = dict(enumerate([size.case_of(point) for size, point in places] + self.reference_cases))
+        uncounted = {index: cases.pop(index) for index in range(known, len(places))}
+        self._run(cases, measured, self._plan.options.seconds_per_case)
+        self._run(uncounted, measured, self._plan.options.seconds_per_case, counted)
 
     def measure_in_rounds(self) -> None:
         rounds = self._plan.options.rounds

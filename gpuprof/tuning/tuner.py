@@ -267,7 +267,8 @@ class Tuner:
         lead = alike[0]
         places = _round_robin([len(size.candidates) for size in lead.sizes])
         with WorkerPool(lead.card.opened.device, lead.card.request) as pool:
-            self._watcher.stage("Compiling", len(places))
+            seconds = self._longest_s(COMPILE_SECONDS)
+            self._watcher.stage("Compiling", len(places), seconds)
 
             def built(index: int, measurement: Measurement) -> None:
                 number, place = places[index]
@@ -276,9 +277,8 @@ class Tuner:
                     size.built(size.candidates[place], measurement)
                 self._step()
 
-            until = self._until(COMPILE_SECONDS)
             cases = [lead.sizes[number].candidates[place].case for number, place in places]
-            done = pool.build(cases, built, until)
+            done = pool.build(cases, built, time.monotonic() + seconds)
             for search in alike:
                 for number, size in enumerate(search.sizes):
                     size.begin(sum(1 for one, _ in places[done:] if one == number))
@@ -287,8 +287,9 @@ class Tuner:
     def _count(self, pool: WorkerPool, alike: Sequence[CardSearch]) -> None:
         """Count points in rounds: in each those that are thought to be fastest by what the others told."""
         sizes, most = alike[0].sizes, COUNTED * self._plan.points
-        self._watcher.stage("Counting", sum(min(most, len(size.points)) for size in sizes))
-        until = self._until(COUNT_SECONDS)
+        seconds = self._longest_s(COUNT_SECONDS)
+        self._watcher.stage("Counting", sum(min(most, len(size.points)) for size in sizes), seconds)
+        until = time.monotonic() + seconds
         for begun in range(0, most, ROUND):
             points = [size.to_count(min(ROUND, most - begun)) for size in sizes]
             order = [(number, points[number][place]) for number, place in _round_robin([*map(len, points)])]
@@ -324,11 +325,11 @@ class Tuner:
         seconds = self._left_s()
         self._together(lambda search: search.explore(seconds))
 
-    def _until(self, seconds: float) -> float:
-        """When a stage ends, by the monotonic clock, that may take so long with a usual budget."""
+    def _longest_s(self, seconds: float) -> float:
+        """What a stage may take that may take so long with a usual budget."""
         left, points = self._left_s(), self._plan.points
         seconds *= min(1.0, points / USUAL_POINTS)
-        return time.monotonic() + (seconds if left is None else min(seconds, left * _SHARE))
+        return seconds if left is None else min(seconds, left * _SHARE)
 
     def _left_s(self) -> float | None:
         seconds = self._plan.seconds

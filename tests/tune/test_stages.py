@@ -23,7 +23,7 @@ from gpuprof.measure.request import Selection, make_request
 from gpuprof.measure.run import Progress
 from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
-from gpuprof.results import Measurement, Timing, TimingPair
+from gpuprof.results import Counter, Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.space import (
     Plan,
@@ -56,7 +56,7 @@ class MadeUpGpu:
         self.wrong = set(order[:wrong])
         self.best_us = self.times[order[wrong]]
         self.batches: list[list] = []
-        self.processes = 0
+        self.processes = self.counted_behind = 0
         self.random = np.random.default_rng(0)
         self.stop_after = stop_after
         #: The device that is lost at its second batch, as `--device` calls it.
@@ -78,8 +78,9 @@ class MadeUpGpu:
     def close(self) -> None:
         """Nothing is open."""
 
-    def run_cases(self, cases, worker, request, on_done, more, **_) -> None:
+    def run_cases(self, cases, worker, request, on_done, more, on_counted=None, **_) -> None:
         self.processes += 1
+        self.counted_behind += len(cases) if on_counted else 0
         while cases:
             with self._lock:
                 self._run_cases(cases, request.device, on_done)
@@ -222,6 +223,21 @@ def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
     assert tuned.ruled_out["It does not fit."] == tuned.combinations - sum(
         count for reason, count in tuned.ruled_out.items() if reason != "It does not fit."
     ) - len(gpu.times)
+
+
+def test_what_was_counted_to_be_ranked_is_not_counted_again_when_it_is_among_the_best(made_up, monkeypatch):
+    gpu = made_up()
+    counts = {"warp_instructions": Counter(7.0, "instructions", "sim", "simulated")}
+    known = {point: replace(case, executor_counters=counts) for point, case in gpu.pool.counts.items()}
+    monkeypatch.setattr(gpu.pool, "counts", known)
+    run = searched(plan())
+    assert gpu.counted_behind == 0
+    assert run.cases[0].executor_counters == counts
+    assert run.cases[0].timing is not None
+    gpu = made_up()
+    monkeypatch.setattr(gpu.pool, "count", lambda *_: 0)
+    searched(plan())
+    assert gpu.counted_behind > 0
 
 
 def test_wrong_points_are_findings_and_do_not_use_the_budget_up(made_up):

@@ -99,7 +99,7 @@ def test_what_the_header_says_of_its_parameters_goes_without_saying(capsys):
         (0.04, "0.0 s"),
         (9.94, "9.9 s"),
         (9.96, "10 s"),
-        (59.6, "1 min 0 s"),
+        (59.6, "1 min"),
         (190, "3 min 10 s"),
         (3900, "1 h 5 min"),
     ]
@@ -146,6 +146,14 @@ def test_the_bar_finds_room_for_what_it_says(terminal, width):
     assert "streamk_12x16 512x1024x256" in shown
     assert "about 3 min 10 s left" in shown
     assert len(shown) <= width
+
+
+def test_a_stage_that_has_a_limit_begins_with_it(capsys):
+    def act(progress):
+        progress.stage("Compiling", 90, 240.0)
+        progress.stage("Timing", 20)
+
+    assert lines(capsys, act)[0] == "Compiling 90 points, 4 min at most"
 
 
 def test_lines_tell_each_time_and_the_answer_by_all_times_before_the_executor_has_counted(capsys):
