@@ -164,7 +164,7 @@ def _at_roof(instead: str, facts: CaseFacts) -> Iterator[Action]:
         return
     limiter, speed = facts.limiter, speed_of(facts.run, facts.case)
     if limiter.share_pct is None:
-        yield Action(instead, f"no work of {limiter.name} is wasted, as far as it is counted")
+        yield Action(instead, f"all {limiter.name} work that was counted is useful")
         return
     measured = speed.pct_of_measured_limit if speed and limiter.key in (DRAM.key, "compute", "fma") else None
     share, of = max((limiter.share_pct, "theoretical"), (measured or 0.0, "measured"))

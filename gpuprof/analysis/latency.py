@@ -280,16 +280,16 @@ def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
             fits = next((count for count in fewer if (blocks(count, 0)[name] or wanted) >= wanted), None)
             if fits is None:
                 return
-            asks.append(f"{fits} registers a thread, not {held.registers_per_thread}")
+            asks.append(f"{fits} registers a thread (now {held.registers_per_thread})")
         elif name == "shared memory":
             fits = facts.device.shared_bytes_per_sm // wanted - facts.device.reserved_shared_bytes_per_block
             size = numbers.size(fits // 1024 * 1024)
-            asks.append(f"{size} of shared memory, not {numbers.size(held.shared_bytes)}")
+            asks.append(f"{size} of shared memory (now {numbers.size(held.shared_bytes)})")
         else:
             return
     if not asks:
         return
-    do = f"let {wanted} blocks reside on an SM: at most {' and '.join(asks)}"
+    do = f"fit {wanted} blocks on an SM: at most {' and '.join(asks)}"
     why = (
         f"{numbers.percent(occupancy.theoretical_pct)} occupancy hides little, limited by {occupancy.limiter}"
     )

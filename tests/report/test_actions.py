@@ -127,7 +127,7 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     assert "keep 3 warp FMAs of each warp in flight" in actions[0].do
     assert "needs 16.4 warp FMAs in flight on each SM, 8 warps are resident (registers)" in actions[0].why
     assert actions[0].factor == pytest.approx(2)
-    assert any("at most 128 registers a thread, not 255" in action.do for action in actions)
+    assert any("at most 128 registers a thread (now 255)" in action.do for action in actions)
     spilled = replace(case, resources=Resources(255, 0, 0, 64))
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
 
