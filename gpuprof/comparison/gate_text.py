@@ -264,7 +264,9 @@ class _GateReader:
         if "__" in name:  # a metric by Nsight Compute's own name
             return counter_figure(name)
         known = [*ALIASES, *IDENTITY, *(key for key in FIGURES if key not in _UNFIT), *WORDS]
+        shown = [key for key, figure in FIGURES.items() if name == figure.short.lower() and key not in _UNFIT]
         fix = did_you_mean(name, known, "docs/compare.md lists the names.")
+        fix = f"That column is {shown[0]}." if shown else fix
         raise self._error(named, f"there is no figure {name!r}.", fix)
 
     def _parts(self, figure: Figure, value: str, at: int) -> tuple[str, ...]:

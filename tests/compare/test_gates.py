@@ -116,6 +116,11 @@ def test_what_is_wrong_is_shown_with_a_caret(text, place, words):
     assert caret.index("^") == place + 2 if place is not None else "^" in caret
 
 
+def test_the_heading_of_a_column_is_answered_with_the_figure_in_it():
+    with pytest.raises(InputError, match="That column is sector_ratio"):
+        read_gates(["traffic > 2"], with_base=True)
+
+
 @pytest.mark.parametrize(
     ("text", "name"), [("tiem > 3%", "time"), ("register_per_thread > 3", "registers_per_thread")]
 )
