@@ -366,9 +366,9 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
         "label": level.label,
         "x": _axis(f"arithmetic intensity, FLOP per byte: {level.label} (logarithmic)", left, right, True),
         "y": _axis(
-            f"GFLOP/s {rates} (logarithmic)",
-            foot / 1.6,
-            1.9 * peak,
+            f"TFLOP/s {rates} (logarithmic)",
+            foot / 1.6e3,
+            1.9e-3 * peak,
             True,
         ),
         "roofs": [
@@ -378,7 +378,7 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
                 else f"theoretical {numbers.gbps(gbps)}, compute peak {numbers.gflops(peak)}",
                 "line": "roof measured" if measured else "roof",
                 "x": [left, peak / gbps, *([] if measured else [right])],
-                "y": [left * gbps, peak, *([] if measured else [peak])],
+                "y": [rate / 1e3 for rate in (left * gbps, peak, *([] if measured else [peak]))],
             }
             for measured, gbps in level.gbps.items()
         ],
@@ -388,7 +388,7 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
                 "open": held[kernel][-1].by != "time",
                 "last": True,
                 "x": [point.flop_per_byte for point in held[kernel]],
-                "y": [point.gflops for point in held[kernel]],
+                "y": [point.gflops / 1e3 for point in held[kernel]],
                 "text": [
                     f"{point.size}: {_RATES[point.by][1]}{numbers.gflops(point.gflops)},"
                     f" {numbers.significant(point.flop_per_byte)} FLOP/byte"
