@@ -138,11 +138,13 @@ class WorkerSide:
         self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
         self._limit_memory(self._most_bytes)
         self._compile = Compiler(self._backend.device.arch, self._backend.expect, self._backend.assemble)
+        # What stands beside a run's own worker has nothing to say of its environment, and begins sooner.
+        versions = software_versions() if self._request.executes is None else {}
         return Opened(
             device=self._backend.device,
             backend=self._backend.name,
             backend_reason=reason,
-            environment={**software_versions(), **self._backend.environment},
+            environment={**versions, **self._backend.environment},
             memory_budget_bytes=self._backend.memory_budget_bytes,
             bus_id=self._backend.bus_id,
             conditions=self._backend.conditions,
@@ -178,6 +180,7 @@ class WorkerSide:
             return Findings("skipped", reason=why)
         try:
             found = configured(case, executor.device)
+            executor.begin_inputs(found.problem)
             return findings_of(None, executor.count(found, self._compile(found)))
         except (CaseFailure, CaseSkipped) as error:
             undefined = isinstance(error, ExplainedFailure) and error.explanation.cause in _UNDEFINED

@@ -149,7 +149,7 @@ class SimBackend(Backend):
 
     def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         dear = False
-        self._begin_inputs(case.problem)
+        self.begin_inputs(case.problem)
         try:
             samples = self.samples(case)
             sampled = any(samples)
@@ -325,7 +325,6 @@ class SimBackend(Backend):
 
         Fails and skips as `run`.
         """
-        self._begin_inputs(case.problem)
         whole: list[Sample | None] = [None] * len(case.launches)
         try:
             samples = self.samples(case)
@@ -400,8 +399,8 @@ class SimBackend(Backend):
                     self._references = References(problem, problem.inputs(self._options.seed))
             return self._references
 
-    def _begin_inputs(self, problem: Problem) -> None:
-        """Make inputs while the program is decoded; what goes wrong is told where they are needed."""
+    def begin_inputs(self, problem: Problem) -> None:
+        """Make inputs while code is compiled and decoded; what goes wrong is told where they are needed."""
 
         def make() -> None:
             with suppress(Exception):
