@@ -125,7 +125,7 @@ SIZES_OF_F64 = {
     " 3855x303x339 401x1102x63 540x413x766 2754x141x654 1542x1278x164",
 }
 _OF_HALVES = (
-    (300_000, ("wgmma_split", "wgmma_split_pairs", "wgmma_store_64")),
+    (300_000, ("wgmma_split", "wgmma_split_below", "wgmma_split_128_4", "wgmma_store_64")),
     (
         1_700_000,
         (

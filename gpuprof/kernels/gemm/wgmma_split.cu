@@ -18,26 +18,12 @@ bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 grid_blocks = "rises"
 
 [[variants]]
-id = "wgmma_split_pairs"
-rung = 675.75
-shape_of = "wgmma_producer"
-title = "k split over pairs of blocks"
-idea = "As wgmma_split, of two tiles of 64x128 one below the other: the two blocks that have the same k share columns of B, so that each product takes half as many bytes from the L2 cache as with tiles of 64x64."
-after = "wgmma_split"
-change = "Wider tiles, fewer of them, and half of each tile of B from the other block: at 512x512x4096 it takes 5 to 9 % less time."
-bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
-parameters = { NARROWEST = 128, SHARING = 2 }
-
-[variants.moves]
-block_threads = "stays"
-
-[[variants]]
 id = "wgmma_split_below"
 rung = 675.76
 shape_of = "wgmma_producer"
 title = "k split, four blocks share columns"
-idea = "As wgmma_split_pairs, four tiles one below the other, as wide as fills the SMs once with two blocks for each."
-after = "wgmma_split_pairs"
+idea = "As wgmma_split, of four tiles one below the other, as wide as fills the SMs once with two blocks for each: those that have the same k share columns of B, so that each product takes fewer bytes from the L2 cache."
+after = "wgmma_split"
 change = "Three quarters of each tile of B come from other blocks: 168x2800x4720 takes 16.1 us on an H200, not 18.4 by wgmma_store_turned_2x2."
 bottleneck = "Latency; the SMs that are left over, as each cluster of eight lies within one group of SMs."
 parameters = { WIDEST = 256, GRAIN = 16, SHARING = 4, WAYS = 2 }
