@@ -22,8 +22,6 @@ from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of,
 
 _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
-#: Statuses of NVRTC, where 0 is success.
-_OUT_OF_MEMORY, _COMPILATION = 1, 6
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
 #: Rounds in which what an error is about is left out.
@@ -68,33 +66,30 @@ class CompiledKernel:
 
 
 @cache
-def _nvrtc() -> ctypes.CDLL:
-    """The library, loaded on first use: it is absent on some machines.
-
-    Called as it is: to import its bindings, which bring the driver's, takes longer than all else of it.
-    """
+def _nvrtc() -> Any:
+    """The bindings, loaded on first use: they are slow to import and absent on some machines."""
     try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
+        from cuda.bindings import nvrtc
     except ImportError as error:
         raise BackendUnavailable(
-            f"The compiler NVRTC needs cuda-pathfinder, which cannot be imported: {foreign(error)}.",
-            fix="Install it with: pip install cuda-pathfinder",
+            f"The compiler NVRTC needs cuda-bindings, which cannot be imported: {foreign(error)}.",
+            fix="Install it with: pip install cuda-bindings",
         ) from error
     try:
         _load_matching_library()
-        library = ctypes.CDLL(load_nvidia_dynamic_lib("nvrtc").abs_path)
+        nvrtc.nvrtcVersion()
     except (RuntimeError, OSError) as error:
         raise BackendUnavailable(
             f"The compiler library NVRTC cannot be loaded: {foreign(error)}.", fix=_INSTALL
         ) from error
-    library.nvrtcGetErrorString.restype = ctypes.c_char_p
-    return library
+    return nvrtc
 
 
 def _load_matching_library() -> None:
-    """With the cu12 extra, load its NVRTC before the newest one is looked for.
+    """With the cu12 extra, load its NVRTC before the bindings look for one.
 
-    A driver of CUDA 12 refuses what that makes; a library that is loaded already is taken.
+    The bindings would take the newest NVRTC that is installed, whose machine code a driver of CUDA 12
+    refuses; they use a library that is loaded already.
     """
     with suppress(ImportError, StopIteration, OSError):
         if import_module("cuda.bindings").__version__.startswith("12."):
@@ -107,9 +102,8 @@ def _load_matching_library() -> None:
 
 def nvrtc_version() -> tuple[int, int]:
     """Major and minor version of the NVRTC library."""
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    return major.value, minor.value
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return int(major), int(minor)
 
 
 def software_versions() -> dict[str, str]:
@@ -127,10 +121,7 @@ def software_versions() -> dict[str, str]:
 
 def supported_archs() -> tuple[int, ...]:
     """Architectures that this NVRTC compiles for, as `90` for sm_90."""
-    count = ctypes.c_int()
-    _nvrtc().nvrtcGetNumSupportedArchs(ctypes.byref(count))
-    archs = (ctypes.c_int * count.value)()
-    _nvrtc().nvrtcGetSupportedArchs(archs)
+    _, archs = _nvrtc().nvrtcGetSupportedArchs()
     return tuple(archs)
 
 
@@ -198,36 +189,34 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     nvrtc = _nvrtc()
     texts = [text.encode() for text in program.headers.values()]
     names = [_name(name) for name in program.headers]
-    handle, source = ctypes.c_void_p(), (program.source + _used(entries)).encode()
-    status = nvrtc.nvrtcCreateProgram(
-        *(ctypes.byref(handle), source, _name(file_name), len(names), _strings(texts), _strings(names))
+    status, handle = nvrtc.nvrtcCreateProgram(
+        (program.source + _used(entries)).encode(), _name(file_name), len(names), texts, names
     )
-    if status:
-        raise CompileError(f"NVRTC cannot start on {file_name}: {_title(status)}.", log="")
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
     options = program.all_options
     try:
         for entry in entries:
             nvrtc.nvrtcAddNameExpression(handle, _expression(entry).encode())
         encoded = [os.fsencode(option) for option in options]
-        status = nvrtc.nvrtcCompileProgram(handle, len(encoded), _strings(encoded))
+        (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
         log = without_foreign_lines(log, (file_name, *program.headers), folders_of(options))
-        if status == _OUT_OF_MEMORY or (status == _COMPILATION and not _names_error(log)):
+        if status == nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY or (
+            status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
+        ):
             raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
         typed = tuple(_with_types(entry, program.source) for entry in entries)
         if typed != entries and "instance of overloaded function" in log:
             return _compile(program, file_name, typed)
-        if status:
-            raise explain(program, file_name, entries, _title(status), log)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, handle)
-        symbols = []
-        for entry in entries:
-            lowered = ctypes.c_char_p()
-            nvrtc.nvrtcGetLoweredName(handle, _expression(entry).encode(), ctypes.byref(lowered))
-            symbols.append((lowered.value or b"").decode())
+        lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry).encode()) for entry in entries]
     finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(handle))
+        nvrtc.nvrtcDestroyProgram(handle)
+    symbols = [name.decode() if name else "" for _, name in lowered]
     held = kernels_in(cubin)
     for entry, symbol in zip(entries, symbols, strict=True):
         if symbol not in held:
@@ -301,22 +290,11 @@ def compiled_kernels(
     )
 
 
-def _title(status: int) -> str:
-    """What NVRTC calls a status."""
-    return str(_nvrtc().nvrtcGetErrorString(status).decode())
-
-
-def _strings(texts: Sequence[bytes]) -> Any:
-    """C's array of strings."""
-    return (ctypes.c_char_p * len(texts))(*texts)
-
-
 def _bytes(size_of: Any, read: Any, program: Any) -> bytes:
-    size = ctypes.c_size_t()
-    size_of(program, ctypes.byref(size))
-    buffer = ctypes.create_string_buffer(size.value)
+    _, size = size_of(program)
+    buffer = bytes(size)
     read(program, buffer)
-    return buffer.raw
+    return buffer
 
 
 def _text(size_of: Any, read: Any, program: Any) -> str:

@@ -99,11 +99,11 @@ def test_a_compiler_that_a_toolkit_may_bring_is_not_refused_for_its_package(monk
     requirements.check()
 
 
-def test_without_what_finds_the_compiler_that_is_what_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+def test_without_cuda_bindings_that_is_what_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     with pytest.raises(BackendUnavailable) as raised:
         nvrtc._nvrtc.__wrapped__()
-    assert raised.value.fix.endswith("cuda-pathfinder")
+    assert raised.value.fix.endswith("cuda-bindings")
 
 
 def test_a_message_of_somebody_elses_stays_on_its_line(monkeypatch):
