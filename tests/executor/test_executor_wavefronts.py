@@ -18,7 +18,7 @@ from executor_harness import KERNELS_BY_HAND, run_cuda
 from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.banks import wavefronts
-from gpuprof.executor.memory.coalescing import Footprints, atomic_sectors, footprint
+from gpuprof.executor.memory.coalescing import atomic_sectors, footprint
 from gpuprof.executor.memory.landing import Pieces, cached_copy_cost, landing_cost
 
 PATTERNS = json.loads((Path(__file__).parent / "hardware" / "shared_wavefronts.json").read_text())["patterns"]
@@ -84,33 +84,6 @@ def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
     assert np.broadcast_to(found.useful_bytes, blocks).tolist() == useful
     assert (found.low, found.high) == (every[active].min(), every[active].max() + size)
     assert found.aligned
-
-
-@each(seed=range(100))
-def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
-    """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
-    rng = np.random.default_rng(seed)
-    blocks, warps, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice(SIZES))
-    offset, moving = int(rng.integers(-4, 5)) * size, Footprints()
-    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
-    for _ in range(30):
-        if rng.random() < 0.1:
-            address = draw_addresses(rng, blocks, warps, size)
-        elif rng.random() < 0.1:
-            address = address + size * (rng.random(address.shape) < 0.1)
-        elif rng.random() < 0.1:
-            lanes = draw_lanes(rng, blocks, warps)
-        else:
-            address = address + int(rng.integers(-50, 50)) * int(rng.choice([1, size, 32]))
-        mask = Mask(lanes.copy(), blocks, warps)
-        found, wanted = (
-            moving.of(address, offset, mask, size),
-            footprint(address, offset, mask, size),
-        )
-        for figure in ("sectors", "useful_bytes"):
-            counts = (np.broadcast_to(getattr(one, figure), blocks).tolist() for one in (found, wanted))
-            assert next(counts) == next(counts)
-        assert (found.low, found.high, found.aligned) == (wanted.low, wanted.high, wanted.aligned)
 
 
 RECORDED = Path(__file__).parent / "hardware" / "atomic-patterns-h200.json.xz"

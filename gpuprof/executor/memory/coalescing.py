@@ -1,10 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs.
-
-From one iteration of a loop to the next, all addresses of an instruction mostly move by the same distance.
-What it costs then follows from where that puts them in their sectors, and is examined once for each place.
-"""
+"""How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs."""
 
 from typing import NamedTuple
 
@@ -29,34 +25,6 @@ class Footprint(NamedTuple):
     low: int
     high: int
     aligned: bool
-
-
-class Footprints:
-    """What one instruction's accesses in one batch cost, by how far they moved from the first ones."""
-
-    def __init__(self) -> None:
-        self._first: tuple[NDArray[np.int64], Mask] | None = None
-        self._known: dict[int, tuple[int, Footprint]] = {}
-
-    def of(self, address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
-        """Return what `footprint` does; offset and size must always be the same."""
-        moved = self._distance(address, mask)
-        if moved is None:
-            self._first, self._known, moved = (address, mask), {}, 0
-        place = moved % SECTOR_BYTES
-        if place not in self._known:
-            self._known[place] = moved, footprint(address, offset, mask, size)
-        before, found = self._known[place]
-        by = moved - before
-        return found._replace(low=found.low + by, high=found.high + by) if by else found
-
-    def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
-        """Return by how far addresses have moved; None where they did not all alike."""
-        if self._first is None or mask is not self._first[1] or address.shape != self._first[0].shape:
-            return None
-        first = self._first[0]
-        by = address[:1, :1, :1] - first[:1, :1, :1]
-        return int(by[0, 0, 0]) if (first + by == address).all() else None
 
 
 def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:

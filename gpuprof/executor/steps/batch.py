@@ -20,7 +20,6 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
-from gpuprof.executor.memory.coalescing import Footprints
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_accesses import LocalLanes
 from gpuprof.executor.memory.global_flights import AsyncCopies, GlobalFlights
@@ -65,7 +64,6 @@ class AccessMemory(Struct):
     patterns: defaultdict[object, Remembered[SharedPattern]] = field(
         default_factory=lambda: defaultdict(Remembered)
     )
-    footprints: defaultdict[object, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     #: Operands of products, by their descriptors, that are known to lie in shared memory.
     inside: defaultdict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))

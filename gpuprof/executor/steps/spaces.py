@@ -18,7 +18,7 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
-from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors
+from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors, footprint
 from gpuprof.executor.memory.global_accesses import LocalLanes, Manner, MemoryRequest
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
@@ -120,7 +120,7 @@ class GlobalSpace:
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
         """Count the access, and check alignment; lanes of one address come in turn, or together."""
         request = self.request
-        found = batch.memo.footprints[request].of(address, request.offset, mask, request.size)
+        found = footprint(address, request.offset, mask, request.size)
         if request.site is not None:
             tally = batch.tally
             tally.add(request.site, "requests", mask.warp_count)
