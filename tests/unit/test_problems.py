@@ -81,14 +81,6 @@ def test_dropped_term_fails(m, n, k, seed):
     assert _worst(problem, _float32_product(problem, {**inputs, **short}), inputs) > _relative(problem)
 
 
-@pytest.mark.parametrize("operand", ["A", "B"])
-def test_transposed_operand_fails(operand):
-    problem = Gemm(128, 128, 128)
-    inputs = problem.inputs(0)
-    turned = {operand: inputs[operand].reshape(128, 128).T.ravel()}
-    assert _worst(problem, _float32_product(problem, {**inputs, **turned}), inputs) > 100 * _relative(problem)
-
-
 @pytest.mark.parametrize("k", [1, 16, 128])
 def test_tensor_float_inputs_fail(k):
     """TF32 keeps 10 bits of each factor's mantissa: too few for a kernel that claims float32."""
@@ -96,23 +88,6 @@ def test_tensor_float_inputs_fail(k):
     inputs = problem.inputs(0)
     cut = {name: (values.view(np.uint32) & 0xFFFFE000).view(np.float32) for name, values in inputs.items()}
     assert _worst(problem, _float32_product(problem, cut), inputs) > _relative(problem)
-
-
-def test_float32_result_fails_a_float64_problem():
-    problem = Gemm(32, 32, 32, "f64")
-    inputs = problem.inputs(0)
-    result = (inputs["A"].reshape(32, 32) @ inputs["B"].reshape(32, 32)).astype(np.float32)
-    assert _worst(problem, result.ravel(), inputs) > 1000 * _relative(problem)
-
-
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_tolerance_grows_like_the_root_of_k(dtype):
-    roundoff = 2.0**-24 if dtype == "f32" else 2.0**-53
-    bounds = [_relative(Gemm(1, 1, k, dtype)) for k in (1, 100, 10_000, 1_000_000)]
-    assert bounds == sorted(bounds)
-    assert (bounds[3] - bounds[2]) / (bounds[2] - bounds[1]) == pytest.approx(10)
-    assert bounds[3] / 1000 == pytest.approx(8 * roundoff, rel=0.01)
-    assert _relative(Gemm(7, 9, 100, dtype)) == bounds[1]
 
 
 def test_scalars_are_rounded_to_the_element_type_as_the_kernel_gets_them():
