@@ -25,9 +25,7 @@ The way of a kernel through the rooms:
 - `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
   with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
   `arithmetic` is the table of what instructions compute; `steps` holds them, family by family. The
-  float32 sums and products of a block, and the loads from shared memory that feed them, are one step, which
-  machine code runs (`float_runs`, `native`); what the loads cost is known from the last time at the same
-  addresses.
+  float32 sums and products of a block are one step, which machine code runs (`float_runs`, `native`).
 - `definedness` is an observer of steps, for who asks for it: it follows what was read of shared memory that
   nobody had written, and of registers, bit by bit, to where it would count.
 - `divergence` keeps lanes that have parted: where they will join, who polls in vain, who waits at a warp

@@ -23,33 +23,6 @@ extern "C" __global__ void k(float *x, float *out, int n) {
     out[t + 32] = b * c + a;
 }
 
-//:: loads that feed arithmetic
-extern "C" __global__ void k(float *x, float *out, int n) {
-    __shared__ __align__(16) float s[2][256];
-    const int t = threadIdx.x;
-    for (int i = t; i < 256; i += blockDim.x)
-        s[0][i] = 0.3f * x[i] + 0.1f * blockIdx.x;
-    __syncthreads();
-    float a = 0, b = 0, c = 0, d = 0;
-    for (int i = 0; i < n; ++i) {
-        const float4 v = *(float4 *)&s[i % 2][t * 4 % 256];
-        const float2 w = *(float2 *)&s[i % 2][(t + i + blockIdx.x) % 64 * 2];
-        const float u = s[i % 2][i * 7 % 256], z = s[i % 2][t / 3];
-        a = a * 0.5f + v.x * u;
-        b = b * 0.25f + v.y * w.x;
-        if (t > 40 && i % 3 == 1) {        // some lanes only, of a warp and of the block
-            const float4 y = *(float4 *)&s[i % 2][(t ^ 5) % 32 * 4];
-            c = c * y.x * 0.1f + y.y * w.y + y.z * z + y.w * 0.1f;
-        }
-        d = d * 0.1f + v.z * v.w + c * 0.1f;
-        s[(i + 1) % 2][t] = a - b;         // read in the next turn
-        for (int j = t + blockDim.x; j < 256; j += blockDim.x)
-            s[(i + 1) % 2][j] = d;
-        __syncthreads();
-    }
-    out[blockIdx.x * blockDim.x + t] = a + b * c - d;
-}
-
 //:: a sum of clusters
 extern "C" __global__ void __cluster_dims__(SIZE, 1, 1) k(const float *in, float *out, int n) {
     __shared__ float parts[32], total;

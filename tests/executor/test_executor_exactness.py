@@ -200,26 +200,13 @@ def test_a_nan_that_is_computed_is_that_of_the_gpu_and_one_that_is_moved_keeps_i
 INTERLEAVED = KERNELS_BY_HAND["stores, loads and a branch between sums"].text
 
 
-def check_as_alone(monkeypatch, source, seed, given, results, **launch):
+def test_loads_stores_and_branches_between_sums_see_them_in_order(monkeypatch):
     """Values, counters and lines are those of a run without tapes."""
-    x = np.random.default_rng(seed).uniform(-0.5, 0.5, given).astype(np.float32)
+    x = np.random.default_rng(1).uniform(-0.5, 0.5, 64).astype(np.float32)
     found = []
     for fewest in (fusion._FEWEST, 10**6):
         monkeypatch.setattr(fusion, "_FEWEST", fewest)
-        buffers, result = run_cuda(source, x, np.zeros(results, np.float32), **launch)
+        buffers, result = run_cuda(INTERLEAVED, x, np.zeros(64, np.float32), scalars=(3,))
         found.append((buffers[1].array().tobytes(), result.counters, result.lines))
     assert np.isfinite(buffers[1].array()).all()
     assert found[0] == found[1]
-
-
-def test_loads_stores_and_branches_between_sums_see_them_in_order(monkeypatch):
-    check_as_alone(monkeypatch, INTERLEAVED, 1, 64, 64, scalars=(3,))
-
-
-LOADS = KERNELS_BY_HAND["loads that feed arithmetic"].text
-
-
-@pytest.mark.parametrize("threads", [32, 96, 100])
-def test_loads_that_feed_arithmetic_move_and_cost_what_they_do_alone(monkeypatch, threads):
-    shape = {"grid": (3, 1, 1), "block": (threads, 1, 1)}
-    check_as_alone(monkeypatch, LOADS, 2, 256, 3 * threads, scalars=(9,), **shape)

@@ -3,9 +3,8 @@
 """Whole runs of float32 arithmetic by machine code: a tape of instructions, played for one warp at a time.
 
 NumPy's cost per call is that of hundreds of lanes. A register-tiled kernel multiplies and adds thousands of
-times in a basic block, so the block's arithmetic is written to a tape once, with the loads from shared memory
-that feed it, and one call into machine code plays it. A warp's values are a row of 32 floats; the rows of one
-warp stay in the CPU's nearest cache.
+times in a basic block, so the block's arithmetic is written to a tape once, and one call into machine code
+plays it. A warp's values are a row of 32 floats; the rows of one warp stay in the CPU's nearest cache.
 
 Results are rounded once, and a NaN that is handed out has the bits that the GPU gives it: between two
 instructions of a tape its bits cannot matter.
@@ -23,11 +22,10 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: What a tape's instructions do, by number. Some go between rows and the arrays of a call: `LOAD`, `STORE`,
-#: and `HAND_ON`, which keeps the bits of a NaN. `SHARED` loads floats from shared memory.
-LOAD, STORE, HAND_ON, SHARED = range(4)
-OPERATIONS = {name: 4 + i for i, name in enumerate(("mul", "add", "sub", "fma", "fms", "fnma", "fnms"))}
-#: Numbers of an instruction: what it does, the row that it writes, and what it reads (3). What a load from
-#: shared memory reads is the array of its addresses, as integers, and a displacement in bytes.
+#: and `HAND_ON`, which keeps the bits of a NaN.
+LOAD, STORE, HAND_ON = range(3)
+OPERATIONS = {name: 3 + i for i, name in enumerate(("mul", "add", "sub", "fma", "fms", "fnma", "fnms"))}
+#: Numbers of an instruction: what it does, the row that it writes, and what it reads (3).
 ITEM_WORDS = 5
 #: What the player notes of an array: the address of its first element, and bytes from one block, one warp and
 #: one lane to the next, 0 where it does not change.
@@ -35,8 +33,6 @@ ARRAY_BYTES = 32
 _ROW_BYTES = 4 * WARP
 #: Rows begin at a line of the CPU's cache.
 _LINE_BYTES = 64
-_LOADS = (LOAD, SHARED)
-_NO_SHARED_MEMORY = np.zeros((1, 0), np.uint8)
 _shape_of = attrgetter("shape")
 
 
@@ -51,11 +47,10 @@ class _Item(NamedTuple):
 class Tape(Struct):
     """A run of arithmetic, written instruction by instruction, in which every value is assigned once.
 
-    It makes arrays (`targets`) of sources, and of what lies at places (arrays of addresses) in shared memory.
+    It makes arrays (`targets`) of others (`sources`).
     """
 
     sources: int = 0
-    places: int = 0
     targets: int = 0
     _items: list[_Item] = field(default_factory=list)
     #: By value: whether it is given, bit for bit.
@@ -66,17 +61,6 @@ class Tape(Struct):
         self.sources += 1
         value = self._value(given=True)
         self._items.append(_Item(LOAD, value, (self.sources - 1,)))
-        return value
-
-    def place(self) -> int:
-        """Take the next array of addresses in shared memory; return its number."""
-        self.places += 1
-        return self.places - 1
-
-    def shared(self, place: int, displacement: int) -> int:
-        """Load a float of each lane from shared memory, bytes behind a place; return the value's number."""
-        value = self._value(given=True)
-        self._items.append(_Item(SHARED, value, (place, displacement)))
         return value
 
     def compute(self, operation: str, operands: Sequence[int]) -> int:
@@ -96,7 +80,7 @@ class Tape(Struct):
 
     def compiled(self) -> "CompiledTape":
         """Return the tape ready to be played: each value loaded where it is first used, rows used again."""
-        loads = {item.made: item for item in self._items if item.operation in _LOADS}
+        loads = {item.made: item for item in self._items if item.operation == LOAD}
         items = _loaded_when_used(self._needed(), loads)
         last_use: dict[int, int] = {}
         for number, item in enumerate(items):
@@ -118,13 +102,11 @@ class Tape(Struct):
         return CompiledTape(np.array(words, dtype=np.int32).reshape(-1, ITEM_WORDS), rows, self.targets)
 
     def _words(self, item: _Item, read: list[int], written: int) -> list[int]:
-        """Return an instruction as the player reads it; arrays are sources, then targets, then places."""
+        """Return an instruction as the player reads it; arrays are sources, then targets."""
         if item.operation in (STORE, HAND_ON):
             written = self.sources + item.taken[1]
         elif item.operation == LOAD:
             read = [item.taken[0]]
-        elif item.operation in _LOADS:
-            read = [self.sources + self.targets + item.taken[0], item.taken[1]]
         return [item.operation, written, *read, *[0] * (ITEM_WORDS - 2 - len(read))]
 
     def _needed(self) -> list[_Item]:
@@ -132,7 +114,7 @@ class Tape(Struct):
         used: set[int] = set()
         needed = []
         for item in reversed(self._items):
-            if item.made is None or (item.operation not in _LOADS and item.made in used):
+            if item.made is None or (item.operation != LOAD and item.made in used):
                 used.update(_values_taken(item))
                 needed.append(item)
         return needed[::-1]
@@ -148,7 +130,7 @@ def _loaded_when_used(items: list[_Item], loads: dict[int | None, _Item]) -> lis
 
 
 def _values_taken(item: _Item) -> tuple[int, ...]:
-    if item.operation in _LOADS:
+    if item.operation == LOAD:
         return ()
     return item.taken if item.made is not None else item.taken[:1]
 
@@ -160,31 +142,23 @@ class CompiledTape(Struct):
     rows: int
     targets: int
 
-    def play(
-        self,
-        machine: Callable[..., None],
-        sources: Sequence[Lanes],
-        places: Sequence[NDArray[np.int64]] = (),
-        shared: NDArray[np.uint8] = _NO_SHARED_MEMORY,
-    ) -> list[Lanes]:
+    def play(self, machine: Callable[..., None], sources: Sequence[Lanes]) -> list[Lanes]:
         """Compute the targets.
 
-        Sources are float32 arrays of shape (blocks or 1, warps or 1, 32 or 1), places are valid addresses
-        within a block's shared memory in arrays of such shapes, and `shared` is (blocks, bytes). Targets have
-        the shape to which all of them broadcast: what is loaded from shared memory differs between blocks.
+        Sources are float32 arrays of shape (blocks or 1, warps or 1, 32 or 1). Targets have the shape to
+        which all of them broadcast.
         """
-        shapes = {*map(_shape_of, sources), *((len(shared), *place.shape[1:]) for place in places)}
-        blocks, warps, lanes = np.broadcast_shapes(*shapes)
+        blocks, warps, lanes = np.broadcast_shapes(*set(map(_shape_of, sources)))
         # All that a warp has stands together.
         made = np.empty((blocks, warps, self.targets, lanes), dtype=np.float32)
         targets: list[Lanes] = list(made.transpose(2, 0, 1, 3))
-        arrays = [*sources, *targets, *places]
+        arrays = [*sources, *targets]
         objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
         room = np.empty(self.rows * _ROW_BYTES + len(arrays) * ARRAY_BYTES + _LINE_BYTES, dtype=np.uint8)
         rows = -(-_address(room) // _LINE_BYTES) * _LINE_BYTES
         placed = rows + self.rows * _ROW_BYTES
         tape = _address(self.words), len(self.words), _address(objects), len(arrays), placed
-        machine(*tape, blocks, warps, rows, _address(shared), shared.shape[1])
+        machine(*tape, blocks, warps, rows)
         return targets
 
 

@@ -26,7 +26,6 @@ from gpuprof.executor.arithmetic.float_runs import (
     ITEM_WORDS,
     LOAD,
     OPERATIONS,
-    SHARED,
     STORE,
 )
 from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT
@@ -244,21 +243,20 @@ def _sum_module(depth: int) -> ir.Module:
 def player() -> Callable[..., None]:
     """Return the machine code that plays tapes."""
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
-    arguments = (pointer, integer, pointer, integer, pointer, integer, integer, pointer, pointer, integer)
+    arguments = (pointer, integer, pointer, integer, pointer, integer, integer, pointer)
     engine = _machine_code(_Player.module, vectorised=False)
     return ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address("play"))
 
 
 class _Player:
-    """Writes the player: for each warp of each block (whose shared memory begins at `own`) the whole tape."""
+    """Writes the player: for each warp of each block the whole tape."""
 
     block: ir.Value
     warp: ir.Value
-    own: ir.Value
 
     def __init__(self) -> None:
         self.code = ir.Module()
-        taken = [_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER, _POINTER, _LONG]
+        taken = [_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER]
         function = ir.Function(self.code, ir.FunctionType(_VOID, taken), "play")
         self.arguments = function.args
         self.arrays, self.rows = self.arguments[4], self.arguments[7]
@@ -275,13 +273,11 @@ class _Player:
         """Return the finished module."""
         self = cls()
         b = self.b
-        tape, count, objects, number, _, blocks, warps, _, shared, bytes_of_block = self.arguments
+        tape, count, objects, number, _, blocks, warps, _ = self.arguments
         with _repeated(b, number) as n:
             self._place(b.inttoptr(_long_at(b, objects, n), _POINTER), n)
-        with _repeated(b, blocks) as self.block:
-            self.own = _at(b, shared, b.mul(self.block, bytes_of_block))
-            with _repeated(b, warps) as self.warp:
-                self._play_tape(tape, count)
+        with _repeated(b, blocks) as self.block, _repeated(b, warps) as self.warp:
+            self._play_tape(tape, count)
         b.ret_void()
         return self.code
 
@@ -304,7 +300,6 @@ class _Player:
             LOAD: self._load,
             STORE: lambda: self._store(canonical=True),
             HAND_ON: lambda: self._store(canonical=False),
-            SHARED: self._shared,
             **{code: functools.partial(self._compute, name) for name, code in OPERATIONS.items()},
         }
         with _repeated(b, count) as i:
@@ -381,14 +376,3 @@ class _Player:
         # To change a sign is exact: a NaN's does not matter here.
         factor = b.fneg(x) if name.startswith("fn") else x
         self._put(b.call(self.fma, [factor, y, b.fneg(z) if name.endswith("ms") else z]))
-
-    def _shared(self) -> None:
-        b = self.b
-        places, step = self._array(2)
-        start = _at(b, self.own, b.sext(self.words[3], _LONG))
-        with b.if_else(b.icmp_signed("!=", step, _LONG(0))) as (each, same):
-            with each:
-                self._put(self._gathered(start, b.load(places, align=8, typ=_PLACES)))
-            with same:
-                one = b.load(_at(b, start, _long_at(b, places, 0)), align=4, typ=_FLOAT)
-                self._put(_spread(b, one, _ROW))

@@ -205,19 +205,14 @@ class SharedSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
-        pattern = self.examine(batch, address, mask)
-        return nothing(self.request.size) if batch.events.address_only else batch.shared.load(pattern)
-
-    def examine(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
-        """Do all that a load does but to bring the data."""
         pattern = self.pattern(batch, address, mask, load=True)
         if batch.events.address_only:
-            return pattern
+            return nothing(self.request.size)
         access = Access.EXCHANGED if self.request.manner is Manner.EXCHANGED else Access.READ
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.events.touch(access, read, **self.request.how)
-        return pattern
+        return batch.shared.load(pattern)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
