@@ -128,11 +128,27 @@ def test_a_closer_look_shows_every_row_and_leads_to_kernels(visit):
     chart.locator(".closer-button").click()
     chart.locator(".main-svg .bars").wait_for()
     assert chart.locator(".yaxislayer-above text").all_text_contents()[::-1] == drawn
-    closer = chart.locator(".bars .bartext").all_text_contents()
+    closer = chart.locator(".scatterlayer .text text").all_text_contents()
     assert [text.strip()[:12] for text in closer] == [text.strip()[:12] for text in said]
     chart.locator(".bars .point path").first.click(force=True)
     assert drawn[0] == "Vendor library"
     page.wait_for_url("**#kernel-cublas")
+
+
+def test_a_closer_look_folds_the_rows_that_the_drawing_folds(visit):
+    page = visit("ladder")
+    chart = page.locator(".chart:has(.all-rows):visible").first
+    drawn = chart.locator(".bar-rows li:visible b").all_inner_texts()
+    chart.locator(".closer-button").click()
+    names = chart.locator(".yaxislayer-above text")
+    names.first.wait_for()
+    assert names.all_text_contents()[::-1] == drawn
+    chart.locator(".all-rows").check()
+    page.wait_for_function(
+        "([chart, few]) => chart.querySelectorAll('.yaxislayer-above text').length > few",
+        arg=[chart.element_handle(), len(drawn)],
+    )
+    assert names.count() == chart.locator(".bar-rows li").count()
 
 
 def test_bars_are_reached_by_keyboard_and_lead_to_their_kernel(visit):

@@ -101,7 +101,9 @@ const gpuprof = (() => {
 
   function bars(spec, choice, chart) {
     const held = spec.choices[choice];
-    const all = spec.rows.map((row, index) => ({ row, bar: held.bars[index] }));
+    // The rows that the style sheet shows of the drawing.
+    const unfolded = chart.querySelector(":is(.by-rung, .all-rows):checked");
+    const all = spec.rows.map((row, index) => ({ row, bar: held.bars[index] })).filter(({ row }) => unfolded || !row.folded);
     if (chart.querySelector(".by-rung")?.checked) all.sort((a, b) => a.row.rung - b.row.rung);
     const names = all.map(({ row }) => plain(row.name));
     const with_ = all.filter(({ bar }) => bar);
@@ -117,8 +119,6 @@ const gpuprof = (() => {
       traces: [
         {
           type: "bar", orientation: "h", showlegend: false, y: names, x: all.map(({ bar }) => (bar ? bar.value : held.x.low)),
-          text: all.map((one) => `\u00a0${plain(said(one))}`), textposition: "outside", cliponaxis: false, textangle: 0,
-          textfont: { color: all.map(({ row, bar }) => colour(bar ? "ink" : row.is_fault ? "bad" : "soft")) },
           customdata: all.map(({ row }) => row.anchor),
           marker: { color: all.map(({ row }) => colour(row.reference || row.ceiling ? "reference" : row.fastest ? "accent-strong" : "accent")) },
           error_x: {
@@ -129,6 +129,13 @@ const gpuprof = (() => {
           hovertemplate: "%{hovertext}<extra></extra>",
         },
         ...made,
+        {
+          // A label stands after the last thing drawn of its bar.
+          type: "scatter", mode: "text", y: names, x: all.map(({ bar }) => (bar ? bar.end : held.x.low)),
+          text: all.map((one) => `\u00a0${plain(said(one))}`), textposition: "middle right", cliponaxis: false,
+          textfont: { color: all.map(({ row, bar }) => colour(bar ? "ink" : row.is_fault ? "bad" : "soft")) },
+          hoverinfo: "skip", showlegend: false,
+        },
         {
           type: "scatter", mode: "markers", y: marked.map(({ row }) => plain(row.name)), x: marked.map(({ bar }) => bar.mark),
           marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip", showlegend: false,
@@ -216,7 +223,7 @@ const gpuprof = (() => {
   }));
   document.addEventListener("change", (event) => {
     const chart = event.target.closest(".chart");
-    if (chart && event.target.matches(".by-rung") && isOpen(chart)) draw(chart);
+    if (chart && event.target.matches(".by-rung, .all-rows") && isOpen(chart)) draw(chart);
   });
 
   async function lookCloser(chart, button) {
