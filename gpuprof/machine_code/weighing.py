@@ -229,8 +229,10 @@ class _Scale:
         elif number and before and not callers:
             yield number, 0.0, sum(self._most(one, number) for one in before)
             least, comers = self._coming(number)
-            for one in comers:
-                yield one, least - sum(self._most(other, number) for other in comers if other != one), inf
+            again = [one for one in before if one not in comers]
+            for part, come in ((comers, least), (again, low[number] - least)):
+                for one in part:
+                    yield one, come - sum(self._most(other, number) for other in part if other != one), inf
         meeting = any(self._meets(one) for one in block.successors)
         if block.successors and not block.leaves and not meeting:
             yield number, 0.0, sum(high[one] for one in block.successors)

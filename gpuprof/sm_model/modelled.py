@@ -37,6 +37,8 @@ _ATOMICS = 2
 _HANDED_ON = 3
 #: Of a path, the share of instructions that it may leave out and still be the whole life of a warp.
 _LEFT_OUT = 0.02
+#: How many times as long as what a warp executes a path may be, which has whole passes of loops.
+_MOST_MADE_UP = 2
 #: Warps go as many ways where some of them do what others do not.
 _ROLES = 8
 #: What goes through the caches of textures.
@@ -197,6 +199,8 @@ def _cycles(
     lengths = [len(block.instructions) for block in blocks]
     whole = sum(count * length for count, length in zip(times, lengths, strict=True))
     gone = sum(lengths[number] for path in paths for number in path) / len(paths)
+    if gone > _MOST_MADE_UP * whole:
+        raise NotModelled("No usual way of a warp is as long as what warps execute.")
     shared = _shared(steps, times, rates)
     full, rest = divmod(each, resident)
     if gone >= (1 - _LEFT_OUT) * whole:

@@ -13,13 +13,13 @@ from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
-from gpuprof.executor import GlobalMemory, launch, load_program
+from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
 from gpuprof.machine_code import disassembler
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count
-from gpuprof.machine_code.linking import link
+from gpuprof.machine_code.linking import Anchors, Link, link
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
-from gpuprof.machine_code.sass import Block, read_machine_code
+from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction, read_machine_code
 from gpuprof.machine_code.weighing import weigh
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options, target_of
@@ -90,6 +90,25 @@ def test_launches_add_up():
     assert two.pipes["lsu"].low == 2 * one.pipes["lsu"].low
     assert two.opcodes["EXIT"] == Between(2, 2)
     assert set(two.lines) == set(one.lines)
+
+
+def test_a_loop_that_is_left_in_its_middle_goes_on_as_often_as_it_begins_again():
+    """Nothing speaks for the block that leads back to the header; warps end before it."""
+    move = SassInstruction(0, "", "MOV", "R0, R1", 0)
+    ways = [((1,), False), ((2,), False), ((3,), True), ((1,), False)]
+    blocks = tuple(Block([move], after, leaves=leaves) for after, leaves in ways)
+    anchors = (*(Anchors(fixed=[line]) for line in range(3)), Anchors())
+    code, homes = MachineCode(blocks, complete=True), {line: (line,) for line in range(3)}
+    result = LaunchResult(
+        *({}, {}, {}, {}, 1, 1, True, 0),
+        block_warps=np.array([8.0, 16.0, 16.0]),
+        block_threads=np.array([256.0, 512.0, 512.0]),
+        block_parted=np.zeros(3),
+        loop_iterations={1: {2: 8.0}},
+    )
+    weights = weigh(Link(code, homes, {}, anchors, (), loops_of(blocks), {1: 1}), result)
+    assert weights[:3] == [(8, 8), (16, 16), (16, 16)]
+    assert weights[3][0] == 8
 
 
 def test_loops_that_only_wait_are_tried_at_least_once():

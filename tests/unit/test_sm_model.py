@@ -486,6 +486,11 @@ def test_what_is_not_known_is_not_modelled() -> None:
     apart = code_of((["BRA 2"], (1, 2)), (["UTMALDG.2D", "EXIT"], ()), (["MOV R0, R1"] * 9 + ["EXIT"], ()))
     with pytest.raises(NotModelled, match="work for others"):
         modelled([launch_of(apart, [1, 0.125, 0.875], 132)], H200)
+    sums = ["FADD R0, R0, R2"] * 9
+    endless = code_of((["MOV R0, R1"], (1,)), ([*sums, "@P0 EXIT"], (2,)), (["BRA 1"], (1,)))
+    with pytest.raises(NotModelled, match="as long as"):
+        modelled([launch_of(endless, [1, 2, 2], 132)], H200)
+    assert modelled([launch_of(endless, [1, 2, 1], 132)], H200).us < 5
     with pytest.raises(NotModelled, match="textures"):
         modelled([launch_of(code_of((["TEX.LL R0, R2", "EXIT"], ())), [1], 132)], H200)
     with pytest.raises(NotModelled, match="clock"):
