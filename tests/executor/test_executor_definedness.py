@@ -44,6 +44,13 @@ KERNEL = """.version 8.5
 }
 """
 FIRST = "thread (0, 0, 0) of block (0, 0, 0)"
+
+
+def line_of(part: str) -> int:
+    """The number of the kernel's line with a part."""
+    return KERNEL[: KERNEL.index(part)].count("\n") + 1
+
+
 READ = f"of shared memory, which was never written ({FIRST}); no result depends on it"
 
 
@@ -73,7 +80,7 @@ USES = {name: (snippet, words) for words, rows in TABLE["uses"].items() for name
 @pytest.mark.parametrize(("defined", "undefined"), VALUES.values(), ids=VALUES)
 def test_what_depends_on_an_undefined_operand(garbage, defined, undefined):
     stored, result = run(defined)
-    assert result.remarks == (f"Line 0 reads byte 2 {READ}",)
+    assert result.remarks == (f"Line {line_of('ld.shared.b32 w')} reads byte 2 {READ}",)
     for seed in range(3):
         garbage(seed)
         assert run(defined)[0].tolist() == stored.tolist()
@@ -84,7 +91,8 @@ def test_what_depends_on_an_undefined_operand(garbage, defined, undefined):
 @pytest.mark.parametrize(("snippet", "words"), USES.values(), ids=USES)
 def test_where_an_undefined_value_may_not_arrive(snippet, words):
     fault = fault_of(snippet)
-    assert fault.detail.startswith(f"{words} that depends on byte 64 of shared memory, which line 0 read")
+    read = f"which line {line_of('ld.shared.b32 u')} read"
+    assert fault.detail.startswith(f"{words} that depends on byte 64 of shared memory, {read}")
 
 
 @pytest.mark.parametrize(("defined", "undefined"), REGISTERS.values(), ids=REGISTERS)

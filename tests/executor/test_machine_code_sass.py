@@ -92,7 +92,7 @@ def test_a_missing_disassembler_is_named_with_the_package_that_brings_it(monkeyp
     def absent(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(assembling, "distribution", absent)
+    monkeypatch.setattr("importlib.metadata.distribution", absent)
     monkeypatch.setattr(assembling.shutil, "which", lambda name, path: None)
     disassembler.find_nvdisasm.cache_clear()
     try:
