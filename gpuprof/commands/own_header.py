@@ -40,7 +40,7 @@ from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
 from gpuprof.toolchain.signature import BlockLimits, Declared, declared_parameters
 
-_TYPE = re.compile(r"(?:typename|class)\b")
+_TYPE = re.compile(r"(?:typename|class|template)\b")
 #: The value of a template's own parameter.
 _OWN = 16
 #: What PTX is compiled for, to see what a kernel does.
@@ -74,12 +74,12 @@ def with_own_header(path: Path, source: str) -> str:
             continue
         number = read(host.formula, given) or ""
         number = number if number.isdecimal() else str(1 if "bool" in declared.split() else _OWN)
-        values.append(number if declared == word else word)  # or it has no name
+        values.append(number if declared == word else _usable(word))  # or it has no name
         if declared != word:
-            own[word] = int(number)
+            own[values[-1]] = int(number)
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
     taken = [
-        replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
+        replace(one, name=_usable(one.name))
         for one in declared_parameters([source], entry, _aliases(code)) or ()
     ]
     instance = dict(zip(function.template_names, values, strict=True))
@@ -101,7 +101,7 @@ def with_own_header(path: Path, source: str) -> str:
     around = SourceFacts(
         code[begin:],
         partial(HostLaunch, source, name, lambda one: _bytes_of(str(instance.get(one, one)))),
-        [one if one in own else "" for one in function.template_names],
+        [one if one in own else "" for one in values],
         structs,
         {
             found["name"]: (
@@ -114,6 +114,11 @@ def with_own_header(path: Path, source: str) -> str:
     )
     lines = [*header_tables(entry, own, taken, uses, block, around)]
     return "\n".join(("/*gpuprof", *_named(others), *lines, "*/", source))
+
+
+def _usable(name: str) -> str:
+    """A name for what a source calls so, which a header may have another meaning for."""
+    return f"{name}_" if name in RESERVED or iskeyword(name) else name
 
 
 def _named(others: Sequence[str]) -> list[str]:

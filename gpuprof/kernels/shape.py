@@ -246,7 +246,9 @@ def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:
         if not 1 <= extent <= limit:
             raise CaseSkipped(
                 f"The grid{which} needs {extent} blocks in {axis}; the device launches 1 to {limit}.",
-                fix="Choose a block that covers more in that direction.",
+                fix="Choose a block that covers more in that direction."
+                if extent > limit
+                else "Choose a size of at least a block's tile.",
             )
     if launch.dynamic_shared_bytes < 0:
         dynamic = launch.dynamic_shared_bytes

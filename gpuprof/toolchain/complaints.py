@@ -37,6 +37,8 @@ _UNKNOWN = (
     "Nothing in the file, or in what it includes, declares it: a header of its author's belongs beside the"
     f" file, and a macro that the build defines is said {_DEFINE}"
 )
+#: May come with a header of the author's too.
+_HALF = "Add #include <cuda_fp16.h>."
 _EXPECTED = re.compile(r"\((?P<line>\d+)\): error: expected an? \S+")
 #: A name that a line declares, of a type in one word or as a pointer.
 _DECLARED = re.compile(r"(?:\b(?:int|unsigned|long|char|bool|float|double|\w+_t)\s|[*&])(?=\s*(?P<name>\w+))")
@@ -91,7 +93,7 @@ def explain(
             first += _whence(log[log.find(first) :], file_name)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
-        if absent and (not fix or fix.endswith(_UNKNOWN)):
+        if absent and (not fix or fix == _HALF or fix.endswith(_UNKNOWN)):
             first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
             fix = _about_file(program, absent[0])
         stop = "." if (fix or not own) and not first.endswith(".") else ""
@@ -233,7 +235,7 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
         name in ("half", "__half", "half2", "__half2")
         and "cuda_fp16.h" not in included_names(program.source).names
     ):
-        return "Add #include <cuda_fp16.h>."
+        return _HALF
     if re.match("cuda[A-Z]", name):
         return "It is of CUDA's runtime, for the host: keep it between #ifndef __CUDACC_RTC__ and #endif."
     if name in _WITHOUT_MASK:

@@ -198,6 +198,14 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'role = "out"': 'role = "inout"', 'value = ""': 'value = "2 * rows_data"'},
         ),
         (
+            "template <typename T> struct Twice { __device__ T operator()(T x) const { return 2 * x; } };"
+            " template <int threads, template <typename> class Op> __global__ void mine(float *y, int n)"
+            " { int i = blockIdx.x * threads + threadIdx.x; if (i < n) y[i] = Op<float>()(3); }"
+            " void run(float *y, int n) { const int threads = 64;"
+            " mine<threads, Twice><<<(n + threads - 1) / threads, threads>>>(y, n); }",
+            {'value = ""': 'value = "6 * ones(n)"'},
+        ),
+        (
             "#include <cooperative_groups.h>\n__global__ void turned(float *x, float *y, int n)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x; float last = i < n ? x[n - 1 - i] : 0;"
             " cooperative_groups::this_grid().sync(); if (i < n) y[i] = last; }",

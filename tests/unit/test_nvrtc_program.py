@@ -256,6 +256,8 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     error = refusal(f'{unasked}#include "mine.h"\n__global__ void k(int *x) {{ *x = VALUE; }}')
     assert error.what.endswith("; of what it includes mine.h was not found.")
     assert error.fix.startswith("In quotes it is looked for beside the file, else in")
+    halved = refusal('#include "mine.h"\n__global__ void k(half *x) { *x = 1; }')
+    assert halved.what.endswith("; of what it includes mine.h was not found.")
     drawn = "__global__ void k(float *x) { *x = curand_uniform(nullptr); }"
     assert "nvidia-curand" in refusal(f"#include <a.h>\n#include <curand_kernel.h>\n{drawn}").fix
 
