@@ -344,7 +344,9 @@ def _command() -> Any:
 
 def _usage_error(error: Any) -> ExitCode:
     """Say what is wrong with the command line as any mistake is said; without arguments, show the help."""
-    context, what = error.ctx, error.format_message()
+    from gpuprof.commands.settings import plainly
+
+    context, what = error.ctx, plainly(error.format_message())
     if context is not None and what == context.get_help():
         console.tell_lines(what)
         return ExitCode.BAD_INPUT

@@ -20,6 +20,7 @@ from gpuprof.text import format_extent, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.progress import Task
 
 #: Columns of a terminal below which a bar, and from which the time gone by too, find room beside the words.
 _NARROW, _WIDE = 80, 100
@@ -144,6 +145,7 @@ class _Bar(Shown):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
+        from rich.text import Text
 
         shown: list[RenderableType] = []
 
@@ -154,14 +156,20 @@ class _Bar(Shown):
                 yield from super().get_renderables()
                 yield from shown
 
+        class Counted(MofNCompleteColumn):
+            """How many of how many, once that is known."""
+
+            def render(self, task: "Task") -> "Text":
+                return super().render(task) if task.total else Text()
+
         super().__init__()
         self._beneath = shown
-        console = Console(stderr=True)
+        console = Console(stderr=True, highlight=False)
         self._narrow = console.width < _NARROW
         self._progress = Beneath(
             TextColumn("{task.description}", markup=False),
             *(() if self._narrow else (BarColumn(bar_width=None),)),
-            MofNCompleteColumn(),
+            Counted(),
             *((TimeElapsedColumn(),) if console.width >= _WIDE else ()),
             TextColumn("{task.fields[told]}", markup=False),
             console=console,

@@ -11,6 +11,7 @@ machine, nor names a place outside of the project.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -40,6 +41,9 @@ _NEVER = {
     "resume": "--resume names one run",
     "write": "--write changes files",
 }
+
+#: Of the library that Typer reads values with.
+_UNPARSED = re.compile(r"Input should be an? valid (\w+), unable to parse [^.]*")
 
 #: Folders, which stand beside the file that names them wherever the command runs, or below.
 _FOLDERS = ("include", "output")
@@ -101,8 +105,14 @@ def _refused(error: typer.BadParameter, settings: Settings, typed: tuple[str, ..
         return error
     key = parameter.opts[0].removeprefix("--")
     return InputError(
-        f"{_shown(settings[0])}: {key} of [{_TABLE}]: {error.message}", fix=f"Write what --{key} takes."
+        f"{_shown(settings[0])}: {key} of [{_TABLE}]: {plainly(error.message)}",
+        fix=f"Write what --{key} takes.",
     )
+
+
+def plainly(message: str) -> str:
+    """What is wrong with a value, where the words are those of a library that Typer stands on."""
+    return _UNPARSED.sub(r"this is no \1", message)
 
 
 def siblings_of(command: ConfiguredCommand, parent: Any) -> dict[str, ConfiguredCommand]:

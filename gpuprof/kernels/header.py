@@ -440,7 +440,9 @@ def _checked_integers(reader: TableReader, key: str, values: Mapping[str, object
     for name, value in values.items():
         _check_macro(reader, key, name)
         if not is_integer(value) or abs(cast("int", value)) >= 2**63:
-            raise reader.error(f"{key}.{name}", f"must name an integer, not {value!r}")
+            listed = f"Give one here, and those to try under [candidates]: {name} = {value}."
+            fix = listed if key == "parameters" and isinstance(value, list) else ""
+            raise reader.error(f"{key}.{name}", f"must name an integer, not {value!r}", fix=fix)
     return cast("Mapping[str, int]", values)
 
 

@@ -176,6 +176,7 @@ def test_option_that_cannot_be_is_named(tmp_path, mistake):
     arguments, words = mistake
     process = gpuprof(*arguments, cwd=tmp_path)
     assert words in said(process)
+    assert "Input should" not in said(process)  # the words of a library
     assert process.returncode == ExitCode.BAD_INPUT
 
 

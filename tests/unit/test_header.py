@@ -69,6 +69,12 @@ def refusal(source, asked=None):
     return caught.value
 
 
+def test_a_list_of_values_belongs_to_the_candidates():
+    assert refusal(header(extra="parameters = { TILE = [8, 16] }")).fix.endswith(
+        "[candidates]: TILE = [8, 16]."
+    )
+
+
 def test_minimal_header_gets_defaults():
     kernel = parse_kernel(MINIMAL["gemm"] + "body", PATH)
     assert (kernel.id, kernel.entry, kernel.operation, kernel.title) == ("mine", "mine", "gemm", "Mine")
@@ -229,6 +235,10 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
         (header(extra="moves = { barriers = ['falls'] }"), "moves.barriers is ['falls'], not one of falls,"),
         (header(extra="parameters = 3"), "parameters must be a table"),
         (header(extra="parameters = { TILE = 'x' }"), "parameters.TILE must name an integer, not 'x'"),
+        (
+            header(extra="parameters = { TILE = [8, 16] }"),
+            "parameters.TILE must name an integer, not [8, 16]",
+        ),
         (header(extra="parameters = { TILE = true }"), "parameters.TILE must name an integer, not True"),
         (header(extra="parameters = { 'T-ILE' = 3 }"), "parameters.T-ILE must be a name of letters"),
         (header(extra="parameters = { BM = 9223372036854775808 }"), "parameters.BM must name an integer"),
