@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from command_server import command_server
 from hypothesis import strategies as st
-from msgspec import Meta
+from msgspec import Meta, Struct, structs
 
 from gpuprof.commands.texts import choose_kernels, selected
 from gpuprof.counters import COUNTERS
@@ -184,11 +184,10 @@ def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values_of, items))
     if origin is Mapping:
         return st.dictionaries(st.text(max_size=5), values_of(get_args(kind)[1]), min_size=fewest, max_size=2)
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) or issubclass(kind, Struct):
         hints = get_type_hints(kind, include_extras=True)
-        return st.builds(
-            kind, **{field.name: values_of(hints[field.name]) for field in dataclasses.fields(kind)}
-        )
+        fields = (structs if issubclass(kind, Struct) else dataclasses).fields(kind)
+        return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields})
     scalars: dict[Any, st.SearchStrategy[Any]] = {
         str: st.text(max_size=12),
         bytes: st.binary(max_size=5),
