@@ -11,7 +11,7 @@ acknowledged its stores.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -19,12 +19,12 @@ from math import ceil, floor, log1p
 from operator import attrgetter
 from random import Random
 
+from gpuprof.sm_model.resident import ResidentBlock, ResidentWarp
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
 from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
 
 SCHEDULERS = 4
-_HELD = PRODUCTS + 1
 _PIPES = 16
 _NEVER = float("inf")
 #: Cycles until the operands of a memory instruction are read, once the data path takes it: not measured;
@@ -47,53 +47,7 @@ _PLAIN, _LATE, _SHARED, _LOAD, _STORE, _COPY, _GROUP, _UNTIL, _PRODUCT, *_KINDS 
 _BULK, _BULK_STORE, _PHASE, _FENCE, _BARRIER, _END = _KINDS
 
 
-@dataclass(slots=True, eq=False)
-class _Block:
-    #: Who waits at a barrier, by its number, and when the last one came.
-    arrived: dict[int, list["_Warp"]] = field(default_factory=dict)
-    latest: float = 0.0
-    ended: int = 0
-    end: float = 0.0
-    #: When bulk copies arrive, and how long of that they stand in queues; and who waits for so many of them.
-    copies: list[tuple[float, float]] = field(default_factory=list)
-    #: When what warps share arrives, by who loads it and how often it did, and how many came for it.
-    shared: dict[tuple[int, int], tuple[float, float, int]] = field(default_factory=dict)
-    waiting: list[tuple[int, "_Warp"]] = field(default_factory=list)
-    #: How many warps have come to each wait, of those that are fed.
-    phases: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class _Warp:
-    block: _Block
-    unit: int
-    ready: float
-    #: When it issued last.
-    issued: float
-    entered: float
-    step: Step
-    #: Those that follow in its block of machine code.
-    rest: Iterator[Step]
-    path: Sequence[int]
-    role: int
-    place: int = 0
-    #: Of each dependence barrier, when what holds it is done, and how long of that it stands in queues; and
-    #: whether it is memory beyond the SM.
-    held: list[list[tuple[float, float]]] = field(default_factory=lambda: [[] for _ in range(_HELD)])
-    far: list[bool] = field(default_factory=lambda: [False] * _HELD)
-    copies: tuple[float, float] = (0.0, 0.0)
-    resumes: float = 0.0
-    phases: int = 0
-    #: How often it executed loads that miss L1 at times.
-    loads: dict[int, int] = field(default_factory=dict)
-    #: Which of its block's warps it is, and the lines that it stored to last.
-    number: int = 0
-    stored: tuple[float, ...] = ()
-    #: When it went on that waited last.
-    resumed: float = 0.0
-
-
-_NOBODY = _Warp(_Block(), 0, _NEVER, 0.0, 0.0, Step(_PLAIN), iter(()), (), 0)
+_NOBODY = ResidentWarp(ResidentBlock(), 0, _NEVER, 0.0, 0.0, Step(_PLAIN), iter(()), (), 0)
 
 
 @dataclass
@@ -143,7 +97,7 @@ class StreamingMultiprocessor:
         self._held = [[_NOBODY] for _ in range(SCHEDULERS)]
         self._asleep = [[(_NEVER, 0, _NOBODY)] for _ in range(SCHEDULERS)]
         self._turn = count()
-        self._blocks: list[_Block] = []
+        self._blocks: list[ResidentBlock] = []
         self._time = [_NEVER] * SCHEDULERS
         self._pipes = [[0.0] * _PIPES for _ in range(SCHEDULERS)]
         #: When each register bank of a scheduler has given what it was asked for.
@@ -173,7 +127,7 @@ class StreamingMultiprocessor:
     def _launch(self, now: float, start: float) -> None:
         self._left -= 1
         start = max(start, self._next_start)
-        block, each = _Block(), self._rates.warp_cycles
+        block, each = ResidentBlock(), self._rates.warp_cycles
         self._blocks.append(block)
         self._feed(block, 0, start + self._begins)
         self._next_start = start + max(self._rates.block_cycles, self._warps * each)
@@ -185,10 +139,10 @@ class StreamingMultiprocessor:
             path = self._paths[role]
             steps = iter(self._steps[path[0]])
             self._go_on(
-                _Warp(block, unit, begins, now, begins, next(steps), steps, path, role, number=number)
+                ResidentWarp(block, unit, begins, now, begins, next(steps), steps, path, role, number=number)
             )
 
-    def _go_on(self, warp: _Warp) -> None:
+    def _go_on(self, warp: ResidentWarp) -> None:
         """Let a warp that its scheduler does not ask be asked once it is ready."""
         unit, ready = warp.unit, warp.ready
         heappush(self._asleep[unit], (ready, next(self._turn), warp))
@@ -261,7 +215,7 @@ class StreamingMultiprocessor:
                 if len(held) == 1 and asleep[0][0] > now + 1:
                     times[unit] = asleep[0][0]
 
-    def _do(self, warp: _Warp, step: Step, now: float) -> None:
+    def _do(self, warp: ResidentWarp, step: Step, now: float) -> None:
         """Find out when the result of an instruction comes that was issued, and go on."""
         done, queued, taken, kind, far = now + step.latency, 0.0, now, step.kind, False
         if kind is _SHARED or kind is _LOAD or kind is _STORE or kind is _COPY:
@@ -303,7 +257,7 @@ class StreamingMultiprocessor:
         else:
             warp.step = after
 
-    def _meet(self, warp: _Warp, step: Step, now: float) -> None:
+    def _meet(self, warp: ResidentWarp, step: Step, now: float) -> None:
         """Let a warp wait for others, or for all that it did; or end."""
         kind = step.kind
         if kind is _END:
@@ -318,7 +272,7 @@ class StreamingMultiprocessor:
         elif kind is _FENCE:
             self._wait(warp, (max(now + step.latency, warp.block.end), 0.0), far=True)
 
-    def _advance(self, warp: _Warp, before: Step, step: Step | None) -> None:
+    def _advance(self, warp: ResidentWarp, before: Step, step: Step | None) -> None:
         """Go on to the next instruction, and find out when it can be issued."""
         if step is None:
             self._note(warp)
@@ -342,7 +296,7 @@ class StreamingMultiprocessor:
             warp.held[step.sets] = held[len(done) :]
             self._wait(warp, max(done, default=(0.0, 0.0)), far=step.sets != PRODUCTS)
 
-    def _wait(self, warp: _Warp, until: tuple[float, float], *, far: bool) -> None:
+    def _wait(self, warp: ResidentWarp, until: tuple[float, float], *, far: bool) -> None:
         """Let a warp wait for a result: what this stood in queues for is bandwidth."""
         when, queued = until
         if (cycles := when - warp.ready) > 0:
@@ -353,11 +307,11 @@ class StreamingMultiprocessor:
             spent[_LATENCY if far else _DEPENDENCY] += cycles - queued
             warp.ready = warp.resumed = when
 
-    def _note(self, warp: _Warp) -> None:
+    def _note(self, warp: ResidentWarp) -> None:
         spent = self._played.spent.setdefault((warp.path[warp.place], warp.role), [])
         spent.append((warp.place, warp.ready - warp.entered))
 
-    def _cached(self, warp: _Warp, step: Step, start: float) -> tuple[float, float]:
+    def _cached(self, warp: ResidentWarp, step: Step, start: float) -> tuple[float, float]:
         """As `_load`, of what L1 may hold: misses come whole, and who shares one waits for who asked."""
         asked, hit = step.asked, start + self._rates.l1_latency
         if not asked.sectors:
@@ -408,7 +362,7 @@ class StreamingMultiprocessor:
                 done, queued = arrives, self._dram + later - start
         return done, queued
 
-    def _store(self, warp: _Warp, step: Step, start: float) -> float:
+    def _store(self, warp: ResidentWarp, step: Step, start: float) -> float:
         """Return when L2 has acknowledged a store."""
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
@@ -426,7 +380,7 @@ class StreamingMultiprocessor:
         warp.block.end = max(warp.block.end, acknowledged)
         return acknowledged
 
-    def _combined(self, warp: _Warp, step: Step) -> bool:
+    def _combined(self, warp: ResidentWarp, step: Step) -> bool:
         """Whether a store goes to lines that others went to which are not sent yet.
 
         That are those of warps that go on at the same time, and of the warp itself.
@@ -440,13 +394,13 @@ class StreamingMultiprocessor:
             del waiting[next(iter(waiting))]
         return bool(found)
 
-    def _begin_copy(self, block: _Block, step: Step, now: float) -> None:
+    def _begin_copy(self, block: ResidentBlock, step: Step, now: float) -> None:
         """Begin a bulk copy, and let those go on who waited for it to begin."""
         arrives, queued = self._load(step, now, step.asked.sectors)
         block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
         self._resume(block, len(block.copies))
 
-    def _await(self, warp: _Warp, now: float) -> None:
+    def _await(self, warp: ResidentWarp, now: float) -> None:
         """Let a warp wait for its share of the bulk copies, and for others to begin them."""
         warp.phases += 1
         arrived = warp.block.phases
@@ -460,14 +414,14 @@ class StreamingMultiprocessor:
         elif needed:
             self._wait(warp, block.copies[needed - 1], far=True)
 
-    def _feed(self, block: _Block, done: int, now: float) -> None:
+    def _feed(self, block: ResidentBlock, done: int, now: float) -> None:
         """Let copies begin for which there is room once all warps are done with so many waits' copies."""
         if self._fed is not None:
             begun = ceil(self._copies * (done + self._fed.ahead) - _ROUNDING)
             for _ in range(begun - len(block.copies)):
                 self._begin_copy(block, self._fed.step, now)
 
-    def _resume(self, block: _Block, begun: int) -> bool:
+    def _resume(self, block: ResidentBlock, begun: int) -> bool:
         """Let those go on who wait for so many bulk copies to begin; return whether there were any."""
         ready = [warp for needed, warp in block.waiting if needed <= begun]
         block.waiting = [each for each in block.waiting if each[0] > begun]
@@ -477,7 +431,7 @@ class StreamingMultiprocessor:
             self._go_on(warp)
         return bool(ready)
 
-    def _arrive(self, warp: _Warp, step: Step, now: float) -> None:
+    def _arrive(self, warp: ResidentWarp, step: Step, now: float) -> None:
         """Let a warp wait at a barrier of its block."""
         block = warp.block
         self._barrier = max(now, self._barrier) + self._rates.barrier_cycles
@@ -488,7 +442,7 @@ class StreamingMultiprocessor:
         warp.resumes, warp.ready = warp.ready, _NEVER
         self._release(block, step.sets or 0, step.outstanding)
 
-    def _release(self, block: _Block, number: int, meeting: int = 0) -> None:
+    def _release(self, block: ResidentBlock, number: int, meeting: int = 0) -> None:
         arrived = block.arrived[number]
         # Fewer than meet there go on when nobody else is left to come.
         if len(arrived) < (meeting or self._warps) and len(arrived) + block.ended < self._warps:
@@ -502,7 +456,7 @@ class StreamingMultiprocessor:
             self._go_on(warp)
         block.arrived[number] = []
 
-    def _end(self, warp: _Warp, now: float) -> None:
+    def _end(self, warp: ResidentWarp, now: float) -> None:
         block = warp.block
         block.ended += 1
         block.end = max(block.end, now)
