@@ -14,7 +14,7 @@ from gpuprof.analysis.speed import NOISE_LIMIT, is_noisy, speed_of
 from gpuprof.analysis.status import Banner, exceeded_limit, is_reference, name_of_case, on_host, status_of
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.counters import COUNTERS, describe
-from gpuprof.results import Clocks, Counter, Measurement, Run
+from gpuprof.results import Clocks, ClockState, Counter, Measurement, Run
 from gpuprof.text import listed
 
 #: Nsight Compute shows two digits of a percentage.
@@ -54,44 +54,38 @@ class CounterDifference:
 def differences(run: Run) -> tuple[CounterDifference, ...]:
     """Every difference that is not explained, in the order measured."""
     sources = {kernel.id: kernel.source or "" for kernel in run.kernels}
-    return tuple(found for case in run.cases for found in _of_case(case, sources.get(case.ran, "")))
+    return tuple(
+        CounterDifference(case, describe(name).label, *values)
+        for case in run.cases
+        for name, values in _unexplained(case, sources.get(case.ran, ""))
+    )
 
 
-def _of_case(case: Measurement, source: str) -> Iterator[CounterDifference]:
-    both = _counted_twice(case)
-    instructions = case.executor_counters.get("warp_instructions")
-    waits = instructions is not None and instructions.has_waits
-    for name, (ours, theirs) in both.items():
-        if name.startswith(_SHARED) or _is_explained(name, ours, theirs, waits=waits):
-            continue
-        executor, hardware = ours.value or 0.0, theirs.value or 0.0
-        fewer = name in _OF_PREDICATED and hardware < executor
-        # Of code in files that it includes nothing is recorded.
-        if not (fewer and (_PREDICATED.search(source) or not _COPY.search(source))):
-            yield CounterDifference(case, describe(name).label, executor, hardware)
-    for space in _SHARED:
-        names = (f"{space}_wavefronts", f"{space}_bank_conflicts")
-        late = space == "shared_load" and _multiplies_from_shared(case.executor_counters)
-        if all(name in both for name in names) and not _explain_each_other(
-            *(both[name] for name in names), late=late
-        ):
-            for name in names:
-                ours, theirs = both[name]
-                yield CounterDifference(case, describe(name).label, ours.value or 0.0, theirs.value or 0.0)
-
-
-def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
-    """Executor's and hardware's counter by name, in the order shown."""
+def _unexplained(case: Measurement, source: str) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Counters that differ without a known reason, each with what the executor and the hardware counted."""
     ours, theirs = case.executor_counters, case.counters
-    return {
-        name: (ours[name], theirs[name])
+    both = {
+        name: (executor, hardware)
         for name in COUNTERS
         if name in ours
         and name in theirs
         and theirs[name].source == "ncu"
-        and ours[name].value is not None
-        and theirs[name].value is not None
+        and (executor := ours[name].value) is not None
+        and (hardware := theirs[name].value) is not None
     }
+    waits = "warp_instructions" in ours and ours["warp_instructions"].has_waits
+    for name, (executor, hardware) in both.items():
+        if name.startswith(_SHARED) or _is_explained(name, ours[name], theirs[name], waits=waits):
+            continue
+        # Of code in files that it includes nothing is recorded.
+        fewer = name in _OF_PREDICATED and hardware < executor
+        if not (fewer and (_PREDICATED.search(source) or not _COPY.search(source))):
+            yield name, both[name]
+    for space in _SHARED:
+        names = (f"{space}_wavefronts", f"{space}_bank_conflicts")
+        late = space == "shared_load" and _multiplies_from_shared(ours)
+        if both.keys() >= {*names} and not _explain_each_other(*map(both.__getitem__, names), late=late):
+            yield from ((name, both[name]) for name in names)
 
 
 def _is_explained(name: str, ours: Counter, theirs: Counter, *, waits: bool) -> bool:
@@ -110,14 +104,13 @@ def _is_explained(name: str, ours: Counter, theirs: Counter, *, waits: bool) -> 
 
 def _multiplies_from_shared(counters: Mapping[str, Counter]) -> bool:
     """Whether a kernel's products read shared memory themselves, as those of `wgmma` do."""
-    of_kinds = (counters.get(f"tensor_{kind}_operations") for kind in ("f16", "bf16", "tf32", "e4m3"))
-    operations = sum(one.value or 0 for one in of_kinds if one is not None)
-    instructions = counters["hmma_instructions"].value if "hmma_instructions" in counters else None
-    return operations > _MMA_OPERATIONS * (instructions or 0)
+    held = {name: counter.value or 0 for name, counter in counters.items()}
+    operations = sum(held.get(f"tensor_{kind}_operations", 0) for kind in ("f16", "bf16", "tf32", "e4m3"))
+    return operations > _MMA_OPERATIONS * held.get("hmma_instructions", 0)
 
 
 def _explain_each_other(
-    wavefronts: tuple[Counter, Counter], conflicts: tuple[Counter, Counter], *, late: bool
+    wavefronts: tuple[float, float], conflicts: tuple[float, float], *, late: bool
 ) -> bool:
     """Whether wavefronts and bank conflicts differ only by what the hardware adds.
 
@@ -126,9 +119,7 @@ def _explain_each_other(
     that loads are `late` by, as tensor cores read shared memory, it counts as wavefronts alone: an H200
     counted 5,523 for 4,096 loads without a conflict beside 1,024 `wgmma`, and 4,096 without them.
     """
-    (executor, hardware), (ours, theirs) = (
-        tuple(counter.value or 0.0 for counter in pair) for pair in (wavefronts, conflicts)
-    )
+    (executor, hardware), (ours, theirs) = wavefronts, conflicts
     surplus = theirs - ours
     if late and hardware - theirs >= executor - ours and surplus >= 0:
         return True
@@ -145,23 +136,12 @@ _DISTURBING = ("slowdown", "brake")
 
 def cautions(run: Run) -> tuple[Banner, ...]:
     """All that a reader must know before believing a run, gravest first."""
-    found = [
-        *_incomplete(run),
-        *_lost(run),
-        *_apart(run),
-        *_unlike_software(run),
-        *_mode(run),
-        *_outcomes(run),
-        *_unverified(run),
-        *_throttled(run),
-        *_beyond_peak(run),
-        *_noise(run),
-        *_clocks(run),
-        *_counters(run),
-        *_disagreement(run),
-    ]
-    order = {"bad": 0, "warning": 1, "note": 2}
-    return tuple(sorted(found, key=lambda banner: order[banner.level]))
+    parts = (
+        *(_incomplete, _lost, _apart, _unlike_software, _mode, _outcomes, _unverified, _throttled),
+        *(_beyond_peak, _noise, _clocks, _counters, _disagreement),
+    )
+    found = [banner for part in parts for banner in part(run)]
+    return tuple(sorted(found, key=lambda banner: ("bad", "warning", "note").index(banner.level)))
 
 
 def _lost(run: Run) -> Iterator[Banner]:
@@ -306,9 +286,9 @@ def _outcomes(run: Run) -> Iterator[Banner]:
 def _worst_error(wrong: list[Measurement]) -> str:
     """The largest known error against its bound; a NaN has none."""
     known = [
-        (case.verification.max_rel_error, case.verification.bound)
+        (found.max_rel_error, found.bound)
         for case in wrong
-        if case.verification and case.verification.max_rel_error is not None
+        if (found := case.verification) and found.max_rel_error is not None
     ]
     if not known:
         return ""
@@ -328,9 +308,12 @@ def _unverified(run: Run) -> Iterator[Banner]:
         )
 
 
-def _readings(clocks: Clocks | None) -> Iterator[str]:
-    for state in (clocks.before, clocks.after) if clocks else ():
-        yield from state.throttle_reasons
+def _states(clocks: Clocks | None) -> tuple[ClockState, ...]:
+    return (clocks.before, clocks.after) if clocks else ()
+
+
+def _reasons(case: Measurement) -> set[str]:
+    return {reason for state in _states(case.clocks) for reason in state.throttle_reasons}
 
 
 def _throttled(run: Run) -> Iterator[Banner]:
@@ -338,37 +321,32 @@ def _throttled(run: Run) -> Iterator[Banner]:
     dropped = sum(cold.dropped for _, cold in colds)
     kept = [case for case, cold in colds if cold.throttled]
     held = [
-        case
-        for case in run.cases
-        if any(word in reason for reason in _readings(case.clocks) for word in _DISTURBING)
+        case for case in run.cases if any(word in reason for reason in _reasons(case) for word in _DISTURBING)
     ]
-    if not held and not dropped and not kept:
-        return
-    reasons = sorted({reason for case in held for reason in _readings(case.clocks)})
     parts = []
     if held:
-        parts.append(
-            f"{', '.join(reasons)} during {plural(len(held), 'case')} (allowed: none): {_some(held)}"
-        )
+        reasons = ", ".join(sorted({reason for case in held for reason in _reasons(case)}))
+        parts.append(f"{reasons} during {plural(len(held), 'case')} (allowed: none): {_some(held)}")
     if dropped:
         parts.append(f"{numbers.count(dropped)} cold samples excluded (allowed: 0)")
     if kept:
         parts.append(f"no sample of {plural(len(kept), 'case')} was taken without throttling: {_some(kept)}")
-    yield Banner(
-        "throttled",
-        "bad" if kept else "warning",
-        "The GPU was throttled",
-        f"{'; '.join(parts)}.",
-        "Let it cool, check its power supply, and measure again.",
-    )
+    if parts:
+        yield Banner(
+            "throttled",
+            "bad" if kept else "warning",
+            "The GPU was throttled",
+            f"{'; '.join(parts)}.",
+            "Let it cool, check its power supply, and measure again.",
+        )
 
 
 def _beyond_peak(run: Run) -> Iterator[Banner]:
-    beyond = []
-    for case in run.cases:
-        speed = speed_of(run, case)
-        if speed and speed.pct_of_limit is not None and speed.pct_of_limit > 100:
-            beyond.append((speed.pct_of_limit, case))
+    beyond = [
+        (share, case)
+        for case in run.cases
+        if (speed := speed_of(run, case)) and (share := speed.pct_of_limit or 0.0) > 100
+    ]
     if beyond:
         share, case = max(beyond, key=lambda item: item[0])
         uncounted = "" if case.executor_counters else ", or uncounted tensor cores did it"
@@ -408,11 +386,9 @@ def _clocks(run: Run) -> Iterator[Banner]:
     timed = [case for case in run.cases if speed_of(run, case) and not on_host(run, case)]
     slow = []
     for case in timed:
-        if case.clocks is None:
-            continue
-        readings = [state.sm_mhz for state in (case.clocks.before, case.clocks.after) if state.sm_mhz]
-        if readings and max(readings) < CLOCK_LIMIT * run.devices[case.device].sm_clock_mhz:
-            slow.append((max(readings), case))
+        fastest = max((state.sm_mhz or 0 for state in _states(case.clocks)), default=0)
+        if 0 < fastest < CLOCK_LIMIT * run.devices[case.device].sm_clock_mhz:
+            slow.append((fastest, case))
     if slow:
         clock, case = min(slow, key=lambda item: item[0])
         boost = run.devices[case.device].sm_clock_mhz

@@ -95,11 +95,8 @@ class ComparedRuns:
     def headline(self) -> str:
         """For example `2 regressed, 37 same; 1 missing`, or `2 improved, 5 uncertain (modelled)`."""
         words = [f"{self.counts[verdict]} {verdict}" for verdict in ATTENTION if self.counts[verdict]]
-        lists = [
-            f"{len(cases)} {word}"
-            for word, cases in (("missing", self.missing), ("new", self.added))
-            if cases
-        ]
+        of_one_only = (("missing", self.missing), ("new", self.added))
+        lists = [f"{len(cases)} {word}" for word, cases in of_one_only if cases]
         how = " (modelled)" if any(case.basis == "model" for case in self.cases) else ""
         verdicts = f"{', '.join(words)}{how}" if words else "nothing to compare"
         return "; ".join(filter(None, (verdicts, ", ".join(lists))))
@@ -135,20 +132,14 @@ def compare_runs(
             f" {_held(new)}.",
             fix="Measure the same kernels at the same sizes, or add --force to list what each of them has.",
         )
-    return ComparedRuns(
-        base_name,
-        new_name,
-        base,
-        new,
-        tuple(
-            _compared(Subject(base, pair.base), Subject(new, pair.new), pair.moved)
-            for pair in pairs
-            if pair.base is not None and pair.new is not None
-        ),
-        tuple(pair.base for pair in pairs if pair.new is None and pair.base is not None),
-        tuple(pair.new for pair in pairs if pair.base is None and pair.new is not None),
-        found,
+    cases = tuple(
+        _compared(Subject(base, pair.base), Subject(new, pair.new), pair.moved)
+        for pair in pairs
+        if pair.base and pair.new
     )
+    missing = tuple(pair.base for pair in pairs if pair.base and not pair.new)
+    added = tuple(pair.new for pair in pairs if pair.new and not pair.base)
+    return ComparedRuns(base_name, new_name, base, new, cases, missing, added, found)
 
 
 def case_name(run: Run, case: Measurement) -> str:
@@ -163,19 +154,10 @@ def _held(run: Run, most: int = 2) -> str:
 
 def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> CaseVerdict:
     hashes = base.case.source_hash, new.case.source_hash
-    verdict, basis, sentence, judgement = _verdict(base, new)
-    return CaseVerdict(
-        base,
-        new,
-        verdict,
-        basis,
-        sentence,
-        judgement,
-        tuple(_moved(base, new)),
-        hashes[0] == hashes[1] if all(hashes) else None,
-        other_identity,
-        is_reference(new.run, new.case),
-    )
+    same_source = hashes[0] == hashes[1] if all(hashes) else None
+    reference = is_reference(new.run, new.case)
+    moved = tuple(_moved(base, new))
+    return CaseVerdict(base, new, *_verdict(base, new), moved, same_source, other_identity, reference)
 
 
 def _verdict(base: Subject, new: Subject) -> tuple[Verdict, Basis, str, Judgement | None]:
@@ -229,14 +211,11 @@ def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
     if old is None or now is None:
         why = figure.read(base if old is None else new).reason
         return "unmeasured", "nothing", f"neither times, nor modelled ones, nor bounds to compare: {why}"
+    how = "by exact counts; not timed or modelled"
     if on_host(new.run, new.case) or abs(now / old - 1) < _LEAST_BOUND:
-        return "same", "bound", f"bound {figure.write(now)} as before, by exact counts; not timed or modelled"
+        return "same", "bound", f"bound {figure.write(now)} as before, {how}"
     verdict: Verdict = "regressed" if now > old else "improved"
-    return (
-        verdict,
-        "bound",
-        f"bound {figure.write(old)} → {figure.write(now)}, by exact counts; not timed or modelled",
-    )
+    return verdict, "bound", f"bound {figure.write(old)} → {figure.write(now)}, {how}"
 
 
 def _moved(base: Subject, new: Subject) -> Iterator[FigureChange]:
@@ -247,12 +226,13 @@ def _moved(base: Subject, new: Subject) -> Iterator[FigureChange]:
         before, after = figure.read(base).value, figure.read(new).value
         if before == after:
             continue
-        if before is None or after is None:
-            absent, present = (base.case, new.case) if before is None else (new.case, base.case)
-            if _counts_none(absent, present, figure.key):
-                yield FigureChange(figure, before, after)
-            continue
-        if not _is_noise(figure, before, after, base.case, new.case):
+        if before is None:
+            is_told = _counts_none(base.case, new.case, figure.key)
+        elif after is None:
+            is_told = _counts_none(new.case, base.case, figure.key)
+        else:
+            is_told = not _is_noise(figure, before, after, base.case, new.case)
+        if is_told:
             yield FigureChange(figure, before, after)
 
 

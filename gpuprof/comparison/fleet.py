@@ -286,15 +286,11 @@ class FleetBuilder:
         series = [case for case in self._cases[model].values() if case.rounds_us]
         cards = {title: card for title, card in self._cards.items() if card.model == model}
         judged = judge_cards(model, len(cards), series)
-        outliers = (
-            replace(
-                outlier,
-                file=cards[outlier.card].file,
-                labels=cards[outlier.card].labels,
-                causes=tuple(cards[outlier.card].causes(cards.values())),
-            )
-            for outlier in judged.outliers
-        )
+        outliers = []
+        for outlier in judged.outliers:
+            card = cards[outlier.card]
+            causes = tuple(card.causes(cards.values()))
+            outliers.append(replace(outlier, file=card.file, labels=card.labels, causes=causes))
         return replace(judged, outliers=tuple(outliers))
 
     def _versions(self) -> Iterator[tuple[str, dict[str, int]]]:

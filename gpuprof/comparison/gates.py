@@ -18,14 +18,7 @@ from gpuprof.analysis.models import modelled_text
 from gpuprof.analysis.numbers import plural
 from gpuprof.analysis.status import is_reference
 from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
-from gpuprof.comparison.gate_text import (
-    IDENTITY,
-    WORDS,
-    Clause,
-    Condition,
-    clauses_in,
-    parse_gate,
-)
+from gpuprof.comparison.gate_text import IDENTITY, WORDS, Clause, Condition, clauses_in, parse_gate
 from gpuprof.comparison.judging import Times, interval, judge, judge_modelled, times_of
 from gpuprof.results import Measurement, Model, Run
 
@@ -37,8 +30,6 @@ TIMED = {
     **dict.fromkeys(("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy"), -1),
     **dict.fromkeys(("pct_of_limit", "pct_of_measured_limit", "pct_of_bound"), -1),
 }
-
-
 #: A gate as the user wrote it, and the condition that no case may meet.
 GateCondition = tuple[str, Condition]
 
@@ -204,22 +195,24 @@ def _clause(clause: Clause, case: _Candidate) -> tuple[Answer, str]:
     reading = figure.read(case.new)
     model = _model(case.new.case, figure)
     if model is not None:
-        ends = {clause.holds(us, clause.value) for us in (model.low_us, model.median_us, model.high_us)}
-        return "unsure" if len(ends) > 1 else _yes(ends == {True}), modelled_text(model)
+        return _over(clause, (model.low_us, model.median_us, model.high_us)), modelled_text(model)
     if reading.value is None:
         return "unknown", f"{figure.phrase}: {reading.reason}"
     if isinstance(reading.value, str):
         met = bool({reading.value.lower(), *reading.value.lower().split(" and ")} & set(clause.texts))
         return _yes(clause.holds(met, True)), f"{figure.phrase} {reading.value}"
-    answers = {
-        clause.holds(reading.value * factor, clause.value) for factor in _factors(case.new.case, figure)
-    }
-    evidence = f"{figure.phrase} {figure.write(reading.value)}"
-    return "unsure" if len(answers) > 1 else _yes(answers == {True}), evidence
+    values = [reading.value * factor for factor in _factors(case.new.case, figure)]
+    return _over(clause, values), f"{figure.phrase} {figure.write(reading.value)}"
 
 
 def _yes(met: bool) -> Answer:
     return "yes" if met else "no"
+
+
+def _over(clause: Clause, values: Iterable[float]) -> Answer:
+    """Whether all values between which a figure lies meet a condition, or none does."""
+    answers = {clause.holds(value, clause.value) for value in values}
+    return "unsure" if len(answers) > 1 else _yes(answers == {True})
 
 
 def _factors(case: Measurement, figure: Figure) -> Sequence[float]:
