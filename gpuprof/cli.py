@@ -358,6 +358,8 @@ def _usage_error(error: Any) -> ExitCode:
         what, fix = error.message, did_you_mean(error.option_name, options, fix)
     if stray := _STRAY.search(what):
         command, kernels = stray.groups()
+        if command:
+            fix = f"The commands: {', '.join(context.command.commands)}. {fix}"
         if command and (command.endswith(KERNEL_ENDINGS) or os.path.exists(command)):
             reading = "report" if command.endswith((".json", ".html")) else "run"
             fix = f"Did you mean `gpuprof {reading} {shlex.quote(command)}`?"

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from gpuprof.errors import PATH_ERRORS, InputError, reason
+from gpuprof.errors import PATH_ERRORS, GpuprofError, InputError, OutputError, reason
 
 #: What a run calls its files in the folder that it writes.
 RESULTS_NAME = "results.json"
@@ -102,7 +102,7 @@ def check_writable(path: Path, force: bool, fix: str = "Name another path.") -> 
     """Refuse an output path before any work is done, where it cannot be written with a fix; none is created.
 
     Raises:
-        InputError: It exists and `force` is False, or it cannot be written.
+        InputError: It exists and `force` is False, or it cannot be written; OutputError for want of room.
     """
     try:
         if "\0" in str(path):
@@ -125,7 +125,15 @@ def check_writable(path: Path, force: bool, fix: str = "Name another path.") -> 
         with tempfile.TemporaryFile(dir=nearest):
             return
     except PATH_ERRORS as error:
-        raise InputError(f"Cannot write {path}: {reason(error)}.", fix=fix) from error
+        raise unwritable(path, error, fix) from error
+
+
+def unwritable(path: Path, error: Exception, fix: str = "Name another path.") -> GpuprofError:
+    """What to say where a file cannot be written: a fix, or that there is no room."""
+    what = f"Cannot write {path}: {reason(error)}."
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(what, fix=f"Make room, or {fix[0].lower()}{fix[1:]}")
+    return InputError(what, fix=fix)
 
 
 def same_file(first: Path, second: Path) -> bool:

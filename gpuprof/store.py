@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gpuprof.errors import InputError, OutputError, reason
-from gpuprof.files import encoded, open_beside, replace_text
+from gpuprof.errors import GpuprofError, InputError, OutputError, reason
+from gpuprof.files import encoded, open_beside, replace_text, unwritable
 from gpuprof.results import CASES_END, NO_CASES_END, Measurement, Run, dumps, dumps_case
+
+_ELSEWHERE = "Name another path with --json or -o."
 
 
 class ResultsFile:
@@ -154,15 +156,14 @@ class ResultsFile:
             f" {self.path.parent}.",
         )
 
-    def _refused(self, error: OSError) -> InputError:
-        fix = "Name another path with --json or -o."
+    def _refused(self, error: OSError) -> GpuprofError:
         if isinstance(error, FileExistsError):
             return InputError(
                 f"{self.path} exists already.", fix="Name another path, or add --force to replace it."
             )
         if isinstance(error, BlockingIOError):
-            return InputError(f"Another run of gpuprof is writing {self.path}.", fix=fix)
-        return InputError(f"Cannot write {self.path}: {reason(error)}.", fix=fix)
+            return InputError(f"Another run of gpuprof is writing {self.path}.", fix=_ELSEWHERE)
+        return unwritable(self.path, error, _ELSEWHERE)
 
 
 def is_being_written(path: Path) -> bool:
@@ -181,9 +182,7 @@ def write_run(run: Run, path: Path) -> None:
     try:
         replace_text(path, dumps(run))
     except OSError as error:
-        raise InputError(
-            f"Cannot write {path}: {reason(error)}.", fix="Name another path with --json or -o."
-        ) from error
+        raise unwritable(path, error, _ELSEWHERE) from error
 
 
 def _place(temporary: Path, target: Path) -> None:

@@ -33,7 +33,10 @@ def compare_files(given: Given, paths: Sequence[Path]) -> ExitCode:
     values = {name: value for each in held for name, value in vars(each).items()}
     idle = next((row.long for row in only_measuring("compare") if values[row.name] is not None), None)
     if idle is not None:
-        raise InputError(f"{idle} has no effect on results files.", fix="Add --against REVISION to measure.")
+        page = "--html FILE writes the page" if idle == "--output" else "Leave it out"
+        raise InputError(
+            f"{idle} has no effect on results files.", fix=f"{page}, or add --against REVISION to measure."
+        )
     if len(paths) < 2:
         raise InputError(
             "Name a base and at least one new results file.",

@@ -15,8 +15,8 @@ from typing import Self
 
 from gpuprof import signals, timeline
 from gpuprof.console import hand_over, say, tell
-from gpuprof.errors import PATH_ERRORS, InputError, OutputError, nearest_file, reason
-from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text, same_file
+from gpuprof.errors import PATH_ERRORS, GpuprofError, InputError, OutputError, nearest_file
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text, same_file, unwritable
 from gpuprof.options import OutputOptions
 from gpuprof.results import Run, dumps
 from gpuprof.store import ResultsFile, write_run
@@ -145,9 +145,7 @@ class RunOutputs(Outputs):
             except FileExistsError:  # another run of this second
                 directory = wanted.with_name(f"{wanted.name}-{number}")
             except OSError as error:
-                raise InputError(
-                    f"Cannot write {directory}: {reason(error)}.", fix="Name another place with -o."
-                ) from error
+                raise unwritable(directory, error, "Name another place with -o.") from error
         return ResultsFile(self.json, run, replace=self.force)
 
     def write_beside(self, run: Run) -> list[Path]:
@@ -182,9 +180,10 @@ def _write_report(run: Run, results: Path, page: Path, *, aside: bool = False) -
     signals.postpone()
     try:
         write_file(page, text)
-    except InputError as error:
+    except GpuprofError as error:
         print_written(results, aside=aside)
-        raise OutputError(error.what, fix=f"Make room, then: gpuprof report {results}") from error
+        fix = f"{error.fix.removesuffix('.')}: gpuprof report {results} -o FILE"
+        raise OutputError(error.what, fix=fix) from error
     if not results.exists():  # its folder was removed while the page was rendered
         write_run(run, results)
 
@@ -194,7 +193,7 @@ def write_file(path: Path, text: str) -> None:
     try:
         replace_text(path, text)
     except PATH_ERRORS as error:
-        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
+        raise unwritable(path, error) from error
 
 
 def _may_be_replaced(path: Path) -> bool:

@@ -86,7 +86,7 @@ def test_page_that_cannot_be_written_leaves_the_results_and_says_how_to_make_it(
     with pytest.raises(OutputError) as caught:
         search()
     assert "Cannot write out/report.html: No space left on device" in caught.value.what
-    assert caught.value.fix == "Make room, then: gpuprof report out/results.json"
+    assert caught.value.fix == "Make room, or name another path: gpuprof report out/results.json -o FILE"
     assert "Wrote out/results.json" in capfd.readouterr().out
     assert read_run(Path("out/results.json")) == FOUND
 

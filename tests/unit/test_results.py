@@ -22,7 +22,7 @@ from unit_support import DEVICE, runs
 
 from gpuprof import page_data
 from gpuprof.analysis.numbers import time_us
-from gpuprof.errors import ExitCode, InputError, ResultsError
+from gpuprof.errors import ExitCode, InputError, OutputError, ResultsError
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
@@ -256,9 +256,10 @@ def test_failed_write_leaves_the_old_file_and_no_litter(run, tmp_path, monkeypat
     for step in ("replace", "fdopen"):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, no_space)
-            with pytest.raises(InputError) as caught:
+            with pytest.raises(OutputError) as caught:
                 write_run(dataclasses.replace(run, seed=99), path)
         assert caught.value.what == f"Cannot write {path}: No space left on device."
+        assert caught.value.fix.startswith("Make room, or name another path")
         assert path.read_bytes() == before
         assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
 
