@@ -188,14 +188,12 @@ def _simplest(ladder: SizeLadder, rung: Rung, speed: Speed) -> Versus | None:
 
 
 def _peak(speed: Speed) -> str:
-    """The rate as a share of a peak, a measured one where known: `83.1 % of measured peak compute`."""
+    """The rate as a share of a peak, of memory the measured one where known: `83.1 % of peak compute`."""
     if speed.limit is None or speed.pct_of_limit is None:
         return ""
-    if speed.pct_of_measured_limit is not None:
-        return f"{numbers.percent(speed.pct_of_measured_limit)} of measured peak {speed.limit.name}"
     if speed.pct_of_copy_bandwidth is not None and speed.limit.name == "bandwidth":
         return f"{numbers.percent(speed.pct_of_copy_bandwidth)} of measured copy bandwidth"
-    return f"{numbers.percent(speed.pct_of_limit)} of theoretical peak {speed.limit.name}"
+    return f"{numbers.percent(speed.pct_of_limit)} of peak {speed.limit.name}"
 
 
 def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:

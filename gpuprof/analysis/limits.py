@@ -101,7 +101,7 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
 def shifts(before: Limits, after: Limits) -> tuple[str, ...]:
     """Which parts got more or less to do from one kernel to the next, the largest difference first.
 
-    For example `Shared memory and L1 17.6 ms → 9.31 ms`; `up to` where caches absorb nothing.
+    For example `Shared memory and L1 17.6 ms → 9.31 ms`, or `without cache hits` where that moved more.
     """
     olds, news = ({floor.key: floor for floor in limits.floors} for limits in (before, after))
     scale = _TELLING * max(before.least_us, after.least_us)
@@ -110,10 +110,10 @@ def shifts(before: Limits, after: Limits) -> tuple[str, ...]:
         old, new = olds[key].bound, news[key].bound
         pairs = [(old.least_us, new.least_us, "")]
         if old.most_us or new.most_us:
-            pairs.append((old.most_us or old.least_us, new.most_us or new.least_us, " up to"))
-        was, now, up_to = max(pairs, key=lambda pair: abs(pair[1] - pair[0]))
+            pairs.append((old.most_us or old.least_us, new.most_us or new.least_us, " without cache hits"))
+        was, now, uncached = max(pairs, key=lambda pair: abs(pair[1] - pair[0]))
         if abs(now - was) >= scale:
-            text = f"{news[key].label}{up_to} {numbers.time_us(was)} → {numbers.time_us(now)}"
+            text = f"{news[key].label}{uncached} {numbers.time_us(was)} → {numbers.time_us(now)}"
             found.append((abs(now - was), text))
     found.sort(key=lambda item: -item[0])
     return tuple(text for _, text in found[:_MOST_SHIFTS])

@@ -80,7 +80,7 @@ def floors(case: Measurement, device: Device) -> dict[str, Bound]:
         launches = max(1, len(case.launches))
         found[LAUNCH.key] = Bound(
             least_us=case.event_floor_us,
-            formula=f"an empty kernel takes {case.event_floor_us:.3g} us"
+            formula=f"an empty kernel takes {case.event_floor_us:.3g} µs"
             + (f"; {launches} launches take no less" if launches > 1 else ""),
             source="measured in this run, by the same clock",
         )

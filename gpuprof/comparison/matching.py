@@ -22,14 +22,20 @@ _DECISIVE = {
 _BEFORE = {"l2_flush": "read"}
 #: Difference of what events take from which it is named, in microseconds.
 _NOTABLE_EVENTS = 0.2
-_LIBRARIES = {
-    "nvrtc": "compiler (NVRTC)",
-    "driver": "driver",
-    "cuda_driver_api": "driver's CUDA version",
+#: What the environment's keys are called.
+SURROUNDINGS = {
     "python": "Python",
+    "platform": "Operating system",
+    "nvrtc": "Compiler (NVRTC)",
     "numpy": "NumPy",
-    "launch_gate": "how launches are queued",
-    "l2_flush": "how L2 is flushed",
+    "driver": "Driver",
+    "cuda_driver_api": "Driver's CUDA version",
+    "cublas": "cuBLAS",
+    "cublasLt": "cuBLASLt",
+    "torch": "PyTorch",
+    "ncu": "Nsight Compute",
+    "launch_gate": "How launches are queued",
+    "l2_flush": "How L2 is flushed",
 }
 
 
@@ -129,7 +135,7 @@ def _software(base: Run, new: Run) -> Iterator[Difference]:
     for key, old in was.items():
         now = is_now.get(key, old)  # what one of them lacks was not used there
         if old != now:
-            yield Difference(_LIBRARIES.get(key, key), old, now, _DECISIVE.get(key, ""))
+            yield Difference(SURROUNDINGS.get(key, key), old, now, _DECISIVE.get(key, ""))
 
 
 def _apart(old: float | None, new: float | None, most: float) -> bool:

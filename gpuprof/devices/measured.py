@@ -59,7 +59,7 @@ _ROWS = (
     ("l1_latency_cycles", "L1 latency", "cycles", "One global load after another that hits in L1."),
     ("l2_latency_cycles", "L2 latency", "cycles", "The same past L1, hitting in L2."),
     ("dram_latency_cycles", "DRAM latency", "cycles", "The same where L2 misses."),
-    ("launch_floor_us", "Launch overhead", "us", "An empty kernel, as cases are timed."),
+    ("launch_floor_us", "Launch overhead", "µs", "An empty kernel, as cases are timed."),
 )
 #: By their names in `Device.measured_rates`, which end with the unit, in the order shown.
 MEASURED_RATES: Mapping[str, RateInfo] = {key: RateInfo(*row) for key, *row in _ROWS}

@@ -16,9 +16,9 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import Subject, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
-from gpuprof.analysis.models import REASONS, reasons_text
+from gpuprof.analysis.models import REASONS
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
-from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
+from gpuprof.analysis.speed import Limit, Speed, limit_of, rate, rate_at
 from gpuprof.analysis.status import status_of
 from gpuprof.report.case_table import block_phrase, cell_of
 from gpuprof.report.ladder_table import steps_to
@@ -118,6 +118,7 @@ def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, 
 def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
     """Rates and times on a GPU; modelled times and bounds anywhere."""
     flops = group.rate_is_flops
+    roof = limit_of(ladder.size.problem, run.devices[ladder.size.device])
 
     def rates(rung: Rung) -> _RungBar | None:
         speed = rung.speed
@@ -125,7 +126,9 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
             return None
         told = [_rate_text(run, rung.case), numbers.time_us(speed.median_us)]
         if speed.pct_of_limit is not None:
-            told.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
+            # Tensor cores have a peak of their own, which is not drawn.
+            own = speed.limit.name if speed.limit and roof and speed.limit.name != roof.name else ""
+            told.append(f"{numbers.percent(speed.pct_of_limit)} of peak {own}".rstrip())
         if rung.gain is not None:
             told.append(f"{numbers.ratio(rung.gain)} over {rung.previous}")
         low, high = (
@@ -157,7 +160,7 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
         measured = rung.speed.median_us if rung.speed else None
         told = [numbers.time_us(model.median_us, 2)]
         told += [f"measured {numbers.time_us(measured)}"] if measured else []
-        told += [reasons_text(model.reasons, 1)] if model.reasons else []
+        told += [rung.limiter.brief] if rung.limiter else []
         parts = tuple(model.median_us * model.reasons.get(name, 0.0) for name in REASONS)
         held = parts if any(parts) else ()
         return _RungBar(model.median_us, told, model.low_us, model.high_us, measured, held, brief=1)
@@ -167,7 +170,7 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
         # Bandwidths are compared in GB/s throughout.
         units = numbers.COMPUTE_UNITS if flops else ((1.0, "GB/s"),)
         axis = "{} from the cold median; whiskers p05–p95; longer is better"
-        yield _Metric("rate", "Rate", axis, rates, units, _roofs(run, ladder, flops))
+        yield _Metric("rate", "Rate", axis, rates, units, _roofs(run, ladder, roof, flops))
         axis = "{}, cold median; whiskers p05–p95; shorter is better"
         yield _Metric("time", "Time", axis, times, numbers.TIME_UNITS)
     marked = "; a line marks the measured time" if timed else ", no measured time"
@@ -181,9 +184,8 @@ def _rate_text(run: Run, case: Measurement) -> str:
     return cell_of(headline_rate(run, case), Subject(run, case)).text or ""
 
 
-def _roofs(run: Run, ladder: SizeLadder, flops: bool) -> tuple[tuple[float, str], ...]:
+def _roofs(run: Run, ladder: SizeLadder, limit: Limit | None, flops: bool) -> tuple[tuple[float, str], ...]:
     """The theoretical roof over this size as a rate, and the measured copy bandwidth where it bounds that."""
-    limit = limit_of(ladder.size.problem, run.devices[ladder.size.device])
     if limit is None:
         return ()
     if flops and limit.gflops is not None:
@@ -196,17 +198,15 @@ def _roofs(run: Run, ladder: SizeLadder, flops: bool) -> tuple[tuple[float, str]
 def _bars(metric: _Metric, rungs: list[Rung], shown: list[bool]) -> Chart | None:
     """One figure of every rung, None where none has it.
 
-    Folded bars that are much longer than all others do not set the axis.
+    Folded bars do not set the axis.
     """
     read = [metric.read(rung) for rung in rungs]
     known = [bar for bar in read if bar is not None]
     if not known:
         return None
     divisor, unit = numbers.unit_for(max(max(bar.value, bar.mark or 0.0) for bar in known), metric.units)
-    longest = max(bar.end for bar in known)
-    longest_shown = max((bar.end for bar in compress(read, shown) if bar), default=0.0)
-    if longest > _NEAR * longest_shown > 0:
-        longest = longest_shown
+    longest = max((bar.end for bar in compress(read, shown) if bar), default=0.0)
+    longest = longest or max(bar.end for bar in known)
     high = max([longest, *(value for value, _ in metric.lines if value <= _NEAR * longest)]) / divisor or 1.0
     return {
         "key": metric.key,

@@ -4,7 +4,7 @@
 
 import shlex
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
@@ -16,6 +16,7 @@ from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.status import Banner, Level
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
+from gpuprof.comparison.matching import SURROUNDINGS
 from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
     Chart,
@@ -144,7 +145,8 @@ def _group_view(
         return charts[key]
 
     sizes = []
-    for index, size in enumerate(group.sizes, 1):
+    # The largest size stands first, and the largest with any speed is opened.
+    for index, size in enumerate(reversed(group.sizes), 1):
         ladder = build_ladder(run, size)
         chart = ladder_chart(run, group, ladder, anchors)
         answer = answer_of(run, ladder)
@@ -163,15 +165,15 @@ def _group_view(
                 reasons=tuple(reasons(run, (case for rung in ladder.rungs for case in rung.cases))),
             )
         )
-        telling = telling_kernels(ladder, winner)
-    # The largest size with any speed is opened first.
+        if index == 1:
+            telling = telling_kernels(ladder, winner)
     fast = [index for index, size in enumerate(sizes) if any(rung.speed for rung in size.ladder.rungs)]
     scaling = scaling_chart(run, group, anchors, telling)
     roofline = build_roofline(run, group)
     return GroupView(
         group=group,
         sizes=tuple(sizes),
-        opened=fast[-1] if fast else len(sizes) - 1,
+        opened=fast[0] if fast else 0,
         scaling_chart=add(scaling) if scaling else None,
         roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
         parameters=tuple(sweep_content(run, group, briefly=False)),
@@ -185,7 +187,7 @@ def _environment(run: Run) -> Iterator[Table]:
         ("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))),
         ("Devices" if len(run.devices) > 1 else "Device", names_text(run, archs=True)),
         *_surroundings(run),
-        ("seed", str(run.seed)),
+        ("Seed of the inputs", str(run.seed)),
     )
     yield _pairs(facts, "What the figures depend on, as recorded when they were taken.")
     for number, device in enumerate(run.devices):
@@ -203,10 +205,15 @@ def _pairs(facts: Iterable[tuple[str, str]], caption: str) -> Table:
 
 def _surroundings(run: Run) -> tuple[tuple[str, str], ...]:
     if len(run.devices) == 1:
-        return (*device_facts(run.device), *run.environment.items())
+        return (*device_facts(run.device), *_named(run.environment))
     facts: list[tuple[str, str]] = []
     for number, device in enumerate(run.devices):
         label = run.device_label(number)
-        own = (*device_facts(device), *run.place(number).environment.items())
+        own = (*device_facts(device), *_named(run.place(number).environment))
         facts += [(f"{label}: {name}", text) for name, text in own]
-    return (*facts, *run.environment.items())
+    return (*facts, *_named(run.environment))
+
+
+def _named(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in environment.items():
+        yield SURROUNDINGS.get(key, key), value

@@ -85,10 +85,10 @@ class TestFirstScreen:
 
     def test_a_size_in_the_answer_leads_to_its_ladder(self, visit):
         page = visit("ladder")
-        assert page.locator("#group-1-size-1").is_hidden()
-        page.locator(".answers .size").first.click()
-        page.locator("#group-1-size-1").wait_for(state="visible")
         assert page.locator("#group-1-size-2").is_hidden()
+        page.locator(".answers .size").last.click()
+        page.locator("#group-1-size-2").wait_for(state="visible")
+        assert page.locator("#group-1-size-1").is_hidden()
 
 
 class TestWeight:
@@ -204,8 +204,8 @@ class TestTables:
         page.locator(".panel:visible .filter input").fill("splitk")
         assert rows.count() == 1
         assert page.locator(".panel:visible [role=status]").inner_text() == f"1 of {everything} rows"
-        page.locator(".answers .size").first.click()
-        page.locator("#group-1-size-1").wait_for(state="visible")
+        page.locator(".answers .size").last.click()
+        page.locator("#group-1-size-2").wait_for(state="visible")
         assert rows.count() == 2  # by_size chose one
         page.locator(".panel:visible .filter input").fill("")
         assert rows.count() == everything > 20

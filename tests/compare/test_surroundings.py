@@ -28,7 +28,7 @@ def on(**fields):
         (on(sm_clock_mhz=1400.0), "boost clock"),
         (on(memory_clock_mhz=2000.0), "memory clock"),
         (replace(ladder(1), backend="sim"), "how"),
-        (replace(ladder(1), environment={**ladder(1).environment, "l2_flush": "write"}), "how L2 is flushed"),
+        (replace(ladder(1), environment={**ladder(1).environment, "l2_flush": "write"}), "How L2 is flushed"),
         (replace(ladder(1), environment={**ladder(1).environment, "launch_gate": "none"}), None),
     ],
 )
@@ -36,7 +36,7 @@ def test_what_misleads_is_refused_unless_forced(other, what):
     base = ladder(1)
     if what is None:
         base = replace(base, environment={**base.environment, "launch_gate": "stream wait"})
-        what = "how launches are queued"
+        what = "How launches are queued"
     with pytest.raises(InputError) as refused:
         compare_runs(base, other)
     assert what in refused.value.what
@@ -63,9 +63,9 @@ def test_versions_are_told_and_not_refused():
     base = ladder(1)
     other = replace(base, environment={**base.environment, "driver": "595.1", "nvrtc": "13.1"}, seed=3)
     found = compare_runs(base, other).differences
-    assert {difference.what for difference in found} == {"seed", "driver", "compiler (NVRTC)"}
+    assert {difference.what for difference in found} == {"seed", "Driver", "Compiler (NVRTC)"}
     assert not any(difference.misleads for difference in found)
-    assert "driver: 580.95.05 → 595.1" in [difference.text for difference in found]
+    assert "Driver: 580.95.05 → 595.1" in [difference.text for difference in found]
 
 
 def test_a_tool_that_only_one_run_used_is_no_difference():

@@ -65,7 +65,7 @@ def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
     # What caches may absorb: of 64 bytes a cycle and SM, 256 are asked for.
     asked = ({"l1_passes": CYCLES, "global_load_sectors": sectors * CYCLES} for sectors in (8, 4))
     below, above = (limits(counted(counters), "sim") for counters in asked)
-    assert "L2 up to 4.00 ms → 2.00 ms" in shifts(below, above)
+    assert "L2 without cache hits 4.00 ms → 2.00 ms" in shifts(below, above)
 
 
 def test_the_line_that_causes_most_of_it_is_named_and_marked():

@@ -22,7 +22,7 @@ from unit_support import DEVICE, runs
 
 from gpuprof import page_data
 from gpuprof.analysis.numbers import time_us
-from gpuprof.errors import ExitCode, InputError, OutputError, ResultsError
+from gpuprof.errors import ExitCode, OutputError, ResultsError
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
