@@ -5,8 +5,9 @@
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gpuprof.text import Extent
 
@@ -85,8 +86,7 @@ def name_at(table: bytes, place: int) -> str:
     return table[place : table.index(b"\0", place)].decode()
 
 
-@dataclass(frozen=True, slots=True)
-class CubinKernel:
+class CubinKernel(Struct, frozen=True):
     """What a cubin says of one of its kernels.
 
     Args:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
 
+from msgspec import Struct
+
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, Throughput, Timing, TimingPair
 
@@ -135,8 +137,7 @@ def round_medians_us(rounds_us: Sequence[Sequence[float]]) -> list[float]:
     return [percentile(sorted(samples), 0.5) for samples in rounds_us if samples]
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """What sampling brought.
 
     `dropped` were set aside because the GPU was throttled; `throttled` were kept, as there are no others.

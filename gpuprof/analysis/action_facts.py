@@ -3,8 +3,9 @@
 """A thing to do about what limits a case, and the facts of the case that it is computed from."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.limiter import Limiter
@@ -20,8 +21,7 @@ WORTHWHILE = 1.02
 WIDEST = 16 * WARP_LANES
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One thing to do, why, and what it would allow at best.
 
     `least_us` is the bound that is left, set by the part `left`; None where no count tells. `factor` says how

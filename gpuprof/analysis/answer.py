@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from msgspec import Struct
+
 from gpuprof.analysis import numbers
 from gpuprof.analysis.action_facts import Action
 from gpuprof.analysis.ladder import Rung, SizeLadder
@@ -27,8 +29,7 @@ _NEAR = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Versus:
+class Versus(Struct, frozen=True):
     """How many times as fast as another kernel of the ladder, named as a reader knows it: `cuBLAS`."""
 
     name: str

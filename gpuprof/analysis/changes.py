@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A figure that is not what it was, in words, and what of a kernel moved between two neighbouring rungs."""
 
-from dataclasses import dataclass
 from math import log
+
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import FIGURES, Figure, Subject
@@ -24,8 +25,7 @@ _GIVEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FigureChange:
+class FigureChange(Struct, frozen=True):
     """A figure that is not what it was; None where it was not known, or is not any more."""
 
     figure: Figure

@@ -7,11 +7,12 @@ how long to show them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from operator import attrgetter
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.groups import kernel_record
@@ -22,8 +23,7 @@ from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Measurement, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What a figure is read from: a case of a run, and its kernel's `Rung` where that is looked at."""
 
     run: Run
@@ -41,8 +41,7 @@ class Subject:
         return status_of(self.run, self.case).usable
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A figure of one subject; its value is None where it does not exist, and `reason` says why."""
 
     value: float | str | None
@@ -52,8 +51,7 @@ class Reading:
 Read = Callable[[Subject], Reading]
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One figure; its key is a stable name, a counter's own for a counter.
 
     The unit is as `numbers.in_unit` takes it, or `text`.

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cases belong side by side: one group per operation, element type and device, one slice per size."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.results import KernelRecord, Measurement, ProblemRecord, Run
 
 
-@dataclass(frozen=True, slots=True)
-class SizeSlice:
+class SizeSlice(Struct, frozen=True):
     """All cases of one group at one size; the problem is that of the first, and its work that of all."""
 
     label: str
@@ -25,8 +24,7 @@ class SizeSlice:
         return ", ".join(filter(None, (self.label, self.device_label)))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Cases that compute the same thing at one or more sizes, from least to most data moved, on one device.
 
     Scalars and variants are in words; the device's label is empty where the run has no other.

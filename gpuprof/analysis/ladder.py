@@ -5,6 +5,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import Struct
+
 from gpuprof.analysis import counts
 from gpuprof.analysis.action_facts import Action
 from gpuprof.analysis.actions import actions_of
@@ -24,8 +26,7 @@ STAYS = 0.02
 _CONFLICTS_OF = {"shared_load_bank_conflicts": "load", "shared_store_bank_conflicts": "store"}
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One figure that a header says moves, or stays.
 
     `step` is what it did in this run, None where that was not measured, for a reason; `moved` the same in a
@@ -112,8 +113,7 @@ class Rung:
     vs_fastest: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SizeLadder:
+class SizeLadder(Struct, frozen=True):
     """All rungs of one size in order, references last.
 
     `reference` is the fastest one: one that only copies or runs on the CPU is no base to compare with.

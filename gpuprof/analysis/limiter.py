@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What limits a case, in a word or two of the field: `issue 89 %`, `latency-bound`, `DRAM 92 %`."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.limits import FAR, Limits, limits_of
@@ -22,8 +22,7 @@ _NEAR_PEAK_PCT = 60.0
 _BELOW = 0.99
 
 
-@dataclass(frozen=True, slots=True)
-class Limiter:
+class Limiter(Struct, frozen=True):
     """What a case's time is made of, or what keeps it from being shorter.
 
     The key is a part of the GPU, or `latency`, `grid` (too few blocks for the device), `compute`; the share
@@ -54,8 +53,7 @@ class Limiter:
         return f"{self.word}: {self.evidence}" if self.evidence else self.word
 
 
-@dataclass(frozen=True, slots=True)
-class Overhead:
+class Overhead(Struct, frozen=True):
     """What a launch takes that does nothing, within the time of one that does something."""
 
     launch_us: float

@@ -8,7 +8,8 @@ ones where there are any; the last level is the problem's ideal, the minimum byt
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.analysis import counts
 from gpuprof.analysis.groups import Group
@@ -23,8 +24,7 @@ from gpuprof.results import By, Measurement, Run
 _PASS_BYTES = 128
 
 
-@dataclass(frozen=True, slots=True)
-class RooflinePoint:
+class RooflinePoint(Struct, frozen=True):
     """One kernel at one size: the measured rate, the modelled one, or the highest that its bounds allow."""
 
     kernel: str
@@ -35,8 +35,7 @@ class RooflinePoint:
     by: By = "time"
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """One level of the memory hierarchy: kernels under known bandwidths in GB/s.
 
     By whether a kernel or a copy was measured to reach it: else it is a theoretical peak.
@@ -47,8 +46,7 @@ class Level:
     points: tuple[RooflinePoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
+class Roofline(Struct, frozen=True):
     """Roofs and points of one group."""
 
     peak_gflops: float

@@ -6,7 +6,7 @@ Shares are of *theoretical* peaks unless a name says otherwise, and bytes are th
 not the traffic that a kernel really caused.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gpuprof.analysis.counts import value
 from gpuprof.analysis.memo import remembered
@@ -18,8 +18,7 @@ from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
 NOISE_LIMIT = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The highest rate that a device's theoretical peaks allow for a problem, and which peak binds."""
 
     gflops: float | None
@@ -27,8 +26,7 @@ class Limit:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
+class Speed(Struct, frozen=True):
     """How fast a correct case ran; the L2-cold median is the headline."""
 
     timing: Timing

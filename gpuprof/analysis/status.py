@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
+from msgspec import Struct
+
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
@@ -106,8 +108,7 @@ def status_on(backend: str, case: Measurement) -> Status:
 Level = Literal["bad", "warning", "note"]
 
 
-@dataclass(frozen=True, slots=True)
-class Banner:
+class Banner(Struct, frozen=True):
     """One caution: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
 
     The detail says what was measured, against which threshold, and of which cases.

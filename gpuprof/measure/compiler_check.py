@@ -9,8 +9,10 @@ and other orders of a sum stay within it.
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from gpuprof.backends.base import Backend, Functions
 from gpuprof.backends.sim.backend import SimBackend
@@ -35,8 +37,7 @@ _SMALL = (1, 2, 4, 8, 16, 32, 33, 64, 100, 128, 200, 256, 384, 512, 1000, 1024)
 _SEARCH_S = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Difference:
+class _Difference(Struct, frozen=True):
     """What one compiler's machine code computes otherwise."""
 
     output: str

@@ -9,8 +9,10 @@ of a case that then goes wrong nobody is told.
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Findings
@@ -34,8 +36,7 @@ _PROCESS_BYTES, _COPIES = 1 << 30, 3
 OnCase = Callable[[int, Measurement], None]
 
 
-@dataclass(eq=False, slots=True)
-class _Job:
+class _Job(Struct, eq=False):
     """A case to count, what was measured of it, and what came of counting it."""
 
     case: Case

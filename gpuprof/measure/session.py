@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
+
+from msgspec import Struct, field
 
 from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
@@ -156,8 +158,7 @@ def reopened(transport: Transport, request: Open) -> Worker:
     return transport(request)
 
 
-@dataclass(frozen=True, eq=False)
-class _Session:
+class _Session(Struct, frozen=True, eq=False):
     """What all slots share."""
 
     cases: dict[int, Case]

@@ -15,6 +15,8 @@ from itertools import count
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from gpuprof import __version__, signals
 from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
@@ -176,8 +178,7 @@ _POLL_S = 0.1
 _LEAST_MEMORY = 1 << 30
 
 
-@dataclass(slots=True)
-class OpenCard:
+class OpenCard(Struct):
     """One device of a run, with its cases by their places among those of all cards."""
 
     number: int

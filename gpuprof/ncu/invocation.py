@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec import Struct
+
 from gpuprof import signals
 from gpuprof.errors import reason
 from gpuprof.measure.starting import child_environment
@@ -50,8 +52,7 @@ def patience(timeout_s: float) -> float:
     return max(300.0, 5 * timeout_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How an ncu process ended.
 
     `cut` says that it was ended from outside, which is no fault of the case whose turn it was.

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from gpuprof.measure.case import Case
 from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.schema import SchemaError, from_json, to_text
 from gpuprof.text import Extent
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """Everything that the profiled process needs; each case with its index in the run."""
 
     device_ordinal: int
@@ -31,8 +32,7 @@ class Job:
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(Struct, frozen=True):
     """One launch as it was made.
 
     `entry` is the function's own name, without namespaces and a template's arguments.
@@ -45,8 +45,7 @@ class Launched:
     launches: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEvent:
+class JournalEvent(Struct, frozen=True):
     """One line of the journal.
 
     `opened` the GPU, `started` a case, `refused` it before a launch, `launching` one of its launches, `done`

@@ -4,7 +4,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gpuprof.counters import OF_NCU, OPCODES, Trait
 from gpuprof.kernels.kernel import Kernel
@@ -38,8 +39,7 @@ def has_async_copies(kernel: Kernel) -> bool:
     return any(map(_ASYNC.search, (kernel.source, *kernel.headers.values())))
 
 
-@dataclass(frozen=True, slots=True)
-class CopyMetrics:
+class CopyMetrics(Struct, frozen=True):
     """What a kernel uses that has counters of its own, and what it moves past those of loads and stores."""
 
     kinds: tuple[Trait, ...] = ()

@@ -3,8 +3,10 @@
 """From profiled launches to the counters of cases, and into a run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.bounds import with_bounds
 from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, OPCODES, CounterInfo
@@ -34,8 +36,7 @@ _SCALED = ("K", "M", "G", "T")
 _MOST_PCT = 110
 
 
-@dataclass(frozen=True, slots=True)
-class CaseProfile:
+class CaseProfile(Struct, frozen=True):
     """What Nsight Compute says of one case.
 
     Counters without a value carry the reason. A case without any, but with a reason, has not had its turn:
@@ -46,8 +47,7 @@ class CaseProfile:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NcuOutcome:
+class NcuOutcome(Struct, frozen=True):
     """What profiling brought.
 
     `profiles` has every case asked for by its index, unless the command was asked to end and it `stopped`;

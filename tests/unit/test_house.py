@@ -107,8 +107,9 @@ LIBRARIES: dict[str, set[str]] = {
     "markupsafe": {"report"},
     "ml_dtypes": {"executor", "problems"},
     "msgspec": {
-        *("backends", "backends.sim", "case_parts", "cuda_source", "devices", "executor"),
-        *("kernels", "measure", "problems", "results", "schema", "toolchain"),
+        *("analysis", "backends", "backends.sim", "case_parts", "counters", "cubin_file", "cuda_source"),
+        *("devices", "executor", "kernels", "measure", "ncu", "problems", "results", "schema"),
+        *("statistics", "toolchain"),
     },
     "pandas": {"api"},
     "plotly": {"report"},
