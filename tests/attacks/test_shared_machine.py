@@ -16,7 +16,7 @@ import pytest
 from gpuprof import private_folder
 from gpuprof.commands.doctor import host_checks
 from gpuprof.errors import ToolError
-from gpuprof.measure.cluster.connection import _security, connect
+from gpuprof.measure.cluster.connection import connect
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -209,7 +209,7 @@ def test_a_local_cluster_is_for_those_that_have_its_key_on_this_machine_alone():
         scheduler = connection.client.scheduler.address
         for address in (scheduler, worker.address):
             assert address.startswith("tls://127.0.0.1:")
-            for known in (None, _security(distributed)):
+            for known in (None, distributed.Security.temporary()):
                 where = address if known else address.replace("tls:", "tcp:")
                 with pytest.raises((OSError, TypeError)):
                     distributed.Client(where, timeout=3, security=known, set_as_default=False)
@@ -238,12 +238,12 @@ def test_a_local_cluster_runs_no_module_of_the_working_directory(tmp_path):
     assert ended.stdout == "1 None\n", ended.stderr
 
 
-def test_without_openssl_a_local_cluster_is_refused_with_its_fix(monkeypatch, tmp_path):
+def test_without_what_makes_its_key_a_local_cluster_is_refused_with_its_fix(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolError, match="makes a key with openssl") as caught:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ToolError, match="makes a key") as caught:
         connect("local:1", gpus=False)
-    assert "Install OpenSSL's command" in caught.value.fix
+    assert "[cluster]" in caught.value.fix
 
 
 def test_an_entry_of_no_kernels_is_made_again(cache):

@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -187,13 +186,6 @@ def _first_line(error: object) -> str:
 PREFIX = "local:"
 _MOST = 256
 _HERE = "127.0.0.1"
-#: A key, and a certificate that it signed itself, written nowhere.
-_MAKE_KEY = (
-    *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-    *("-days", "30", "-subj", "/CN=gpuprof", "-keyout", "-", "-out", "-"),
-)
-_PEM = re.compile(r"-----BEGIN ([A-Z ]+)-----\n.+?-----END \1-----\n", re.DOTALL)
-_OPENSSL_TIMEOUT_S = 60.0
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
@@ -235,7 +227,10 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
             fix="Ask for fewer workers, or execute: --device sim.",
         )
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    security = _security(distributed)
+    try:
+        security = distributed.Security.temporary()  # written nowhere: it keeps all other processes out
+    except ImportError as error:
+        raise ToolError(f"--cluster {address} makes a key: {foreign(error)}.", fix=MISSING_FIX) from error
     closed = {"host": _HERE, "protocol": "tls", "security": security}
     workers = {
         number: {
@@ -297,32 +292,6 @@ def _own_modules_only() -> Iterator[None]:
             del os.environ[_SAFE_PATH]
         else:
             os.environ[_SAFE_PATH] = before
-
-
-def _security(distributed: Any) -> Any:
-    """What keeps all but the run's own processes out."""
-    fix = "Install OpenSSL's command, or name a cluster that runs: --cluster tcp://HOST:8786."
-    try:
-        done = subprocess.run(
-            _MAKE_KEY,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_OPENSSL_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolError(
-            f"--cluster local:N makes a key with openssl, which fails: {error}.", fix=fix
-        ) from error
-    blocks = {match[1]: match[0] for match in _PEM.finditer(done.stdout)}
-    if done.returncode or set(blocks) != {"PRIVATE KEY", "CERTIFICATE"}:
-        why = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-        raise ToolError(f"--cluster local:N makes a key with openssl, which fails: {why}.", fix=fix)
-    pair = {"cert": blocks["CERTIFICATE"], "key": blocks["PRIVATE KEY"]}
-    roles = ("client", "scheduler", "worker")
-    given = {f"tls_{role}_{part}": text for role in roles for part, text in pair.items()}
-    return distributed.Security(require_encryption=True, tls_ca_file=pair["cert"], **given)
 
 
 def _gpus_here() -> list[str]:
