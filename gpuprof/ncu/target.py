@@ -13,7 +13,6 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext, link_ptx
 from gpuprof.backends.gpu.driver import call, driver, query_device
@@ -35,7 +34,7 @@ class ProfiledGpu:
         self._context = GpuContext(device_ordinal)
         self._device = query_device(device_ordinal)
         self._compile = Compiler(self._device.arch, assemble=partial(link_ptx, self._context.context))
-        self._arrays = ArrayKeeper(self._context, self._device.arch, seed, Ahead())
+        self._arrays = ArrayKeeper(self._context, self._device.arch, seed)
 
     def run(self, index: int, case: Case) -> bool:
         self._journal.write(JournalEvent("started", index))

@@ -107,7 +107,7 @@ LIBRARIES: dict[str, set[str]] = {
     "markupsafe": {"report"},
     "ml_dtypes": {"executor", "problems"},
     "msgspec": {
-        *("analysis", "backends", "backends.sim", "case_parts", "counters", "cubin_file", "cuda_source"),
+        *("analysis", "backends", "backends.sim", "case_parts", "cubin_file", "cuda_source"),
         *("devices", "executor", "kernels", "measure", "ncu", "problems", "results", "schema"),
         *("statistics", "toolchain"),
     },

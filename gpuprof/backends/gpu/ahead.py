@@ -26,45 +26,42 @@ _THREADS = 4
 _MEMORY_SHARE = 0.1
 
 
-class Ahead:
-    """Functions under way, each with its arguments."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ahead")
-        self._begun: dict[Hashable, Future[Any]] = {}
-
-    def begin(self, work: Callable[..., T], *arguments: Hashable) -> None:
-        """Call a function in the background, unless that was begun before."""
-        key = (work, *arguments)
-        if key not in self._begun:
-            self._begun[key] = self._threads.submit(work, *arguments)
-
-    def begin_inputs(self, make: "Callable[[Problem, int], Any]", problem: "Problem", seed: int) -> None:
-        """Make what comes of a problem's inputs where the host has room for what nobody needs yet."""
-        if problem.array_bytes <= _MEMORY_SHARE * available_memory_bytes():
-            self.begin(make, problem, seed)
-
-    def result(self, work: Callable[..., T], *arguments: Hashable) -> T:
-        """What a function returns: from the background, once, or called now where that failed."""
-        future: Future[T] | None = self._begun.pop((work, *arguments), None)
-        if future is not None:
-            with suppress(Exception):
-                return future.result()
-        return work(*arguments)
-
-    def forget(self, work: Callable[..., T], *arguments: Hashable) -> None:
-        """Keep no result that nobody needs any more."""
-        if (future := self._begun.pop((work, *arguments), None)) is not None:
-            future.cancel()
+_threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ahead")
+#: What this process has begun: functions under way, each with its arguments.
+_begun: dict[Hashable, Future[Any]] = {}
 
 
-#: What this process has begun.
-ahead = Ahead()
+def begin(work: Callable[..., T], *arguments: Hashable) -> None:
+    """Call a function in the background, unless that was begun before."""
+    key = (work, *arguments)
+    if key not in _begun:
+        _begun[key] = _threads.submit(work, *arguments)
+
+
+def begin_inputs(make: "Callable[[Problem, int], Any]", problem: "Problem", seed: int) -> None:
+    """Make what comes of a problem's inputs where the host has room for what nobody needs yet."""
+    if problem.array_bytes <= _MEMORY_SHARE * available_memory_bytes():
+        begin(make, problem, seed)
+
+
+def result(work: Callable[..., T], *arguments: Hashable) -> T:
+    """What a function returns: from the background, once, or called now where that failed."""
+    future: Future[T] | None = _begun.pop((work, *arguments), None)
+    if future is not None:
+        with suppress(Exception):
+            return future.result()
+    return work(*arguments)
+
+
+def forget(work: Callable[..., T], *arguments: Hashable) -> None:
+    """Keep no result that nobody needs any more."""
+    if (future := _begun.pop((work, *arguments), None)) is not None:
+        future.cancel()
 
 
 def wake(ordinal: int) -> None:
     """Start the driver, and what a device's measurements need first; who uses it finds what is wrong."""
-    ahead.begin(supported_archs)  # loads the compiler
+    begin(supported_archs)  # loads the compiler
     with suppress(GpuprofError):
-        ahead.begin(compiled_code, query_device(ordinal).arch, "f32", None)
+        begin(compiled_code, query_device(ordinal).arch, "f32", None)
         driver().cuDevicePrimaryCtxRetain(device_handle(ordinal))

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuprof import timeline
 from gpuprof.backends.arguments import Argument
-from gpuprof.backends.gpu.ahead import Ahead
+from gpuprof.backends.gpu import ahead
 from gpuprof.backends.gpu.context import (
     POISON,
     Arguments,
@@ -54,18 +54,15 @@ class ProblemArrays:
         problem: Problem,
         seed: int,
         free_bytes: Callable[[], int],
-        ahead: Ahead,
         *,
         others: bool = False,
     ) -> None:
         self.problem = problem
-        self._ahead = ahead
         self._free_bytes = free_bytes
         self._code_for = code_for
         self._seed = seed
         #: Hides references and makes checksums: no kernel knows it.
         self._key = secrets.randbits(63) | 1
-        self._result = DeviceBuffer(32)
         self._fresh = self._fresh_inputs()
         if others:
             self.begin_others()
@@ -293,7 +290,7 @@ class ProblemArrays:
         self._fresh = self._fresh_inputs()
 
     def _fresh_inputs(self) -> FreshInputs:
-        return FreshInputs(self._code_for, self.problem, self._checksum, self._ahead)
+        return FreshInputs(self._code_for, self.problem, self._checksum)
 
     def verify_others(self) -> Verification:
         """Compare some elements of each output with what follows from the other inputs."""
@@ -307,7 +304,6 @@ class ProblemArrays:
         self._textures.free()
         self._fresh.free()
         self.expected.free()
-        self._result.free()
         for held in (self._buffers, self._workspace, self._initial):
             for buffer in held.values():
                 buffer.free()
@@ -327,17 +323,16 @@ class ProblemArrays:
         return [self._checksum(buffer) for buffer in (*self.expected.buffers, *self._initial.values())]
 
     def _checksum(self, buffer: DeviceBuffer) -> int:
-        return self._code_for("f32", None).checksum(buffer, self._key, self._result)
+        return self._code_for("f32", None).checksum(buffer, self._key)
 
 
 class ArrayKeeper:
     """The arrays of the last problems, and the device functions that they need."""
 
-    def __init__(self, context: GpuContext, arch: str, seed: int, ahead: Ahead) -> None:
+    def __init__(self, context: GpuContext, arch: str, seed: int) -> None:
         self._context = context
         self._arch = arch
         self._seed = seed
-        self._ahead = ahead
         self._coming: list[Problem] = []
         self._code: dict[tuple[str, str | None], DeviceCode] = {}
         self._kept: dict[Problem, ProblemArrays] = {}
@@ -346,7 +341,7 @@ class ArrayKeeper:
         """Device functions for an element type, of a source or the measuring side's own."""
         key = (dtype, source)
         if key not in self._code:
-            self._code[key] = DeviceCode(self._context, self._arch, dtype, source, self._ahead)
+            self._code[key] = DeviceCode(self._context, self._arch, dtype, source)
         return self._code[key]
 
     def foresee(self, problems: Sequence[Problem]) -> None:
@@ -358,14 +353,14 @@ class ArrayKeeper:
                 needed.append((problem.dtype, reference.source))
             for text in needed:
                 if text not in self._code:
-                    self._ahead.begin(compiled_code, self._arch, *text)
+                    ahead.begin(compiled_code, self._arch, *text)
         self._begin_next(None)
 
     def _begin_next(self, problem: Problem | None) -> None:
         """Begin to make the inputs of the problem that comes behind one, where the host has room for them."""
         behind = self._coming.index(problem) + 1 if problem in self._coming else 0
         for coming in self._coming[behind : behind + 1]:
-            self._ahead.begin_inputs(type(coming).inputs, coming, self._seed)
+            ahead.begin_inputs(type(coming).inputs, coming, self._seed)
 
     def of(self, problem: Problem) -> ProblemArrays:
         """The arrays of a problem; where room is scarce those of others are given back first."""
@@ -375,7 +370,7 @@ class ArrayKeeper:
             self.forget(_MOST_KEPT if ProblemArrays.device_bytes(problem) <= room else 0)
             with timeline.span("arrays", problem.label):
                 arrays = ProblemArrays(
-                    *(self.code, problem, self._seed, self._context.free_bytes, self._ahead),
+                    *(self.code, problem, self._seed, self._context.free_bytes),
                     others=problem in self._coming,
                 )
             self._begin_next(problem)

@@ -10,7 +10,7 @@ from time import perf_counter, sleep
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
-from gpuprof.backends.gpu.ahead import ahead
+from gpuprof.backends.gpu import ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, link_ptx
@@ -102,20 +102,19 @@ class GpuBackend(Backend):
         self._flushes_by = flush
         self._seed = seed
         self._budget = budget
-        self._ahead = ahead
         with timeline.span("context"):
             device = query_device(ordinal)
             self._arch = device.arch
             ahead.begin(compiled_code, self._arch, "f32", None)
             ahead.begin(compiled_rates, self._arch)  # wanted last, and takes longest
             self._context = GpuContext(ordinal)
-        _check_arch(device, self._ahead.result(supported_archs))
+        _check_arch(device, ahead.result(supported_archs))
         self.bus_id = self._context.pci_bus_id
         #: Before anything of ours runs, so that a load is somebody else's.
         self.conditions = tuple(conditions(self.bus_id))
         self._clocks = ClockReader(self.bus_id)
         self.assemble = partial(link_ptx, self._context.context)
-        self._arrays = ArrayKeeper(self._context, self._arch, seed, self._ahead)
+        self._arrays = ArrayKeeper(self._context, self._arch, seed)
         self._libraries = Libraries(self._context)
         self._measured_libraries = libraries
         self.device = replace(
@@ -443,7 +442,7 @@ class GpuBackend(Backend):
         """What small kernels reach on this device, from now or from an earlier run."""
 
         def measure() -> dict[str, float]:
-            code = self._ahead.result(compiled_rates, self._arch)
+            code = ahead.result(compiled_rates, self._arch)
             return RateMeter(self._context, device, self._timer, *code).measure()
 
         identity = f"{self._context.pci_bus_id} {self._clocks.driver_version}"
@@ -451,7 +450,7 @@ class GpuBackend(Backend):
             rates = kept_rates(device, identity, measure)
         except CaseFailure as error:
             return replace(device, measured_rates_reason=f"not measured: {error.what}")
-        self._ahead.forget(compiled_rates, self._arch)
+        ahead.forget(compiled_rates, self._arch)
         rates["launch_floor_us"] = self._timer.floor_us
         return replace(device, measured_rates=rates, measured_rates_reason=None)
 

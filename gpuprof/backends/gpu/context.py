@@ -4,12 +4,13 @@
 
 import ctypes
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.gpu.ahead import Ahead
+from gpuprof.backends.gpu import ahead
 from gpuprof.backends.gpu.device_code import compiled_code, file_name
 from gpuprof.backends.gpu.driver import DriverError, call, device_handle, driver, pci_bus_id
 from gpuprof.cubin_file import misplaced_shared
@@ -256,10 +257,9 @@ _BLOCK = (256, 1, 1)
 class DeviceCode:
     """Device functions of one source for one element type, loaded when the first is needed."""
 
-    def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None, ahead: Ahead) -> None:
+    def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None) -> None:
         self._context = context
         self._text = arch, dtype, source
-        self._ahead = ahead
         self._module: LoadedModule | None = None
         self._functions: dict[str, LoadedFunction] = {}
 
@@ -273,16 +273,20 @@ class DeviceCode:
     def queue(self, name: str, arguments: Arguments) -> None:
         self.load(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
 
-    def checksum(self, buffer: DeviceBuffer, key: int, result: DeviceBuffer) -> int:
+    @cached_property
+    def _sum(self) -> DeviceBuffer:
+        return DeviceBuffer(8)
+
+    def checksum(self, buffer: DeviceBuffer, key: int) -> int:
         """A sum of a buffer's words that nobody can keep who does not know the key."""
-        result.fill(0)
+        self._sum.fill(0)
         of = [ctypes.c_longlong(buffer.nbytes), ctypes.c_void_p(buffer.address)]
-        self.launch("checksum", [*of, ctypes.c_ulonglong(key), ctypes.c_void_p(result.address)])
-        return int(result.download(np.uint64, count=1)[0])
+        self.launch("checksum", [*of, ctypes.c_ulonglong(key), ctypes.c_void_p(self._sum.address)])
+        return int(self._sum.download(np.uint64, count=1)[0])
 
     def load(self, name: str) -> LoadedFunction:
         if self._module is None:
-            cubin = self._ahead.result(compiled_code, *self._text)
+            cubin = ahead.result(compiled_code, *self._text)
             self._module = LoadedModule(cubin, file_name(self._text[2]))
         if name not in self._functions:
             self._functions[name] = self._module.function(name)

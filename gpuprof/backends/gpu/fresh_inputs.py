@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.gpu.ahead import Ahead
+from gpuprof.backends.gpu import ahead
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode
 from gpuprof.backends.verification import compare_output, verification_of
 from gpuprof.errors import CaseFailure
@@ -40,9 +40,7 @@ CodeFor = Callable[[str, str | None], DeviceCode]
 class FreshInputs:
     """Inputs of another seed, kept on the device to be exchanged with a problem's own."""
 
-    def __init__(
-        self, code_for: CodeFor, problem: Problem, checksum: Callable[[DeviceBuffer], int], ahead: Ahead
-    ) -> None:
+    def __init__(self, code_for: CodeFor, problem: Problem, checksum: Callable[[DeviceBuffer], int]) -> None:
         self._problem = problem
         self._code_for = code_for
         self._checksum = checksum
@@ -52,12 +50,11 @@ class FreshInputs:
         self._checksums: dict[str, int] = {}
         self._picks: dict[str, tuple[NDArray[np.intp], Expected]] = {}
         self._missing: str | None = None
-        self._ahead = ahead
 
     def begin(self) -> None:
         """Begin to make the inputs, unless they are there."""
         if self._missing is None:
-            self._ahead.begin_inputs(with_picks, self._problem, self._seed)
+            ahead.begin_inputs(with_picks, self._problem, self._seed)
 
     def make_ready(self, free_bytes: int, reference_seconds: float) -> str:
         """Make inputs and references, unless they are there.
@@ -104,7 +101,7 @@ class FreshInputs:
         return f"with other inputs (--seed {self._seed}) {detail}"
 
     def free(self) -> None:
-        self._ahead.forget(with_picks, self._problem, self._seed)
+        ahead.forget(with_picks, self._problem, self._seed)
         while self._buffers:
             self._buffers.popitem()[1].free()
 
@@ -115,7 +112,7 @@ class FreshInputs:
         read = [spec for spec in self._problem.arrays if spec.is_read]
         if sum(spec.nbytes for spec in read) > _MEMORY_SHARE * free_bytes:
             return _NO_ROOM
-        inputs, picks = self._ahead.result(with_picks, self._problem, self._seed)
+        inputs, picks = ahead.result(with_picks, self._problem, self._seed)
         whole: Mapping[str, Expected] | None = None
         for name, (indices, expected) in picks.items():
             if expected is None:

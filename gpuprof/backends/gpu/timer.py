@@ -289,7 +289,6 @@ class L2Flush:
         self._code, self._stream, self.writes = code, stream, False
         self._buffer = DeviceBuffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
         self._sink = DeviceBuffer(16)
-        self._sum = DeviceBuffer(8)
         self._key = secrets.randbits(63) | 1
         size: Any = ctypes.c_longlong(self._buffer.nbytes // 16)
         pointers = [ctypes.c_void_p(buffer.address) for buffer in (self._buffer, self._sink)]
@@ -311,4 +310,4 @@ class L2Flush:
         return True
 
     def _checksum(self) -> int:
-        return self._code.checksum(self._buffer, self._key, self._sum)
+        return self._code.checksum(self._buffer, self._key)
