@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from command_server import command_server
 from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
+from processes import ran
 
 from gpuprof.commands.texts import choose_kernels, selected
 from gpuprof.counters import COUNTERS
@@ -151,15 +152,7 @@ def gpuprof(
         return command_server(told["PYTHONPATH"]).run(list(map(os.fsdecode, arguments)), cwd, told, 600)
     if not any(name.startswith(("PYTHON", "GPUPROF_TIMELINE")) for name in environment or ()):
         return command_server().run(list(map(os.fsdecode, arguments)), cwd, told, 600)
-    return subprocess.run(
-        [sys.executable, "-m", "gpuprof", *arguments],
-        cwd=cwd,
-        env=told,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return ran([sys.executable, "-m", "gpuprof", *arguments], cwd=cwd, env=told)
 
 
 @cache

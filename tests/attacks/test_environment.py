@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+from processes import ran
 
 from gpuprof import page_data, requirements
 from gpuprof.commands.doctor import checks
@@ -47,15 +48,7 @@ REQUIRED = [name for name, _ in requirements.required() if not name.startswith("
 
 
 def python(code, cwd, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return ran([sys.executable, "-c", code, *arguments], cwd=cwd, env={**os.environ, **environment})
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -170,14 +163,10 @@ def test_a_relative_cache_home_is_ignored(monkeypatch, tmp_path, relative):
 def test_without_the_memory_to_load_anything_there_is_a_sentence(tmp_path, limit):
     # With 20 MB one start in ten spins in Python's own import of a module, for ever.
     for room in (28, 40, 80):
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "gpuprof", *TINY, "--device", "none"],
             cwd=tmp_path,
             preexec_fn=lambda room=room: resource.setrlimit(limit, (room << 20, room << 20)),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
         )
         own = "gpuprof/" in done.stderr or "gpuprof:" in done.stderr  # else Python itself did not start
         own = own and "SystemError" not in done.stderr
@@ -217,12 +206,9 @@ def test_what_is_no_file_of_sensible_size_is_refused(tmp_path, command, make):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "naive.cu").write_text("")
     make(tmp_path / name)
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "gpuprof", *arguments],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (_ROOM, _ROOM)),
     )
     assert done.returncode == 2, done.stderr

@@ -3,13 +3,13 @@
 """A kernel file from anybody: what it asks of the compiler, what it includes, and how much of it there is."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from compile_support import compile_source
 from hurried_clock import soon
+from processes import ran
 
 from gpuprof.cuda_source.confined import confined
 from gpuprof.errors import CompileError, ExitCode, HeaderError
@@ -262,13 +262,7 @@ def test_a_long_run_of_one_token_takes_little_from_reading_to_the_page(tmp_path)
     path.write_text(HEADER.format(fields="") + CODE + ";" * 300_000 + "\n")
     command = ("run", path, "--sizes", "32", "--device", "sim", "-o", tmp_path / "o")
     line = [sys.executable, "-m", "gpuprof", *command]
-    done = subprocess.run(
-        [sys.executable, "-c", TAKEN, *line, "--compile-timeout", "30"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", TAKEN, *line, "--compile-timeout", "30"], cwd=tmp_path, check=True)
     status, seconds, memory, traceback = done.stdout.split()
     assert (status, traceback) == (str(ExitCode.CASES_FAILED.value), "False")
     assert float(seconds) < 60

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from processes import ran
 
 from gpuprof import machine
 from gpuprof.measure import process, starting
@@ -74,13 +75,10 @@ def cases_of(folder, formula="x", **kernels):
         (folder / "ladder" / f"{name}.cu").write_text(KERNEL.format(**PLAIN | parts))
     results = folder / "here" / "results.json"
     command = ["run", "ladder", "--device", "sim", "-o", "here"]
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "gpuprof", *command],
         cwd=folder,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (_ROOM, _ROOM)),
     )
     assert results.exists(), done.stderr

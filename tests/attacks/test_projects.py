@@ -4,11 +4,11 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import typer
+from processes import ran
 from unit_support import gpuprof
 
 from gpuprof.cli import app
@@ -174,7 +174,7 @@ def test_what_is_no_file_of_settings_is_neither_waited_for_nor_read_to_its_end(t
 def git(folder, *arguments):
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
     command = ["git", *identity, *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout
+    return ran(command, cwd=folder, check=True).stdout
 
 
 @pytest.fixture
@@ -283,11 +283,9 @@ def test_a_tree_with_names_that_lead_out_is_not_followed(repository):
     blob = git(repository, "rev-parse", "HEAD:ops/lib.h").strip()
     entry = b"100644 ../../../escaped.h\0" + bytes.fromhex(blob)
     command = ["git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally"]
-    done = subprocess.run(command, cwd=repository, input=entry, capture_output=True, check=True, timeout=60)
+    done = ran(command, cwd=repository, input=entry, check=True, text=False)
     outer = f"040000 tree {done.stdout.decode().strip()}\tops\n".encode()
-    done = subprocess.run(
-        ["git", "mktree"], cwd=repository, input=outer, capture_output=True, check=True, timeout=60
-    )
+    done = ran(["git", "mktree"], cwd=repository, input=outer, check=True, text=False)
     commit = git(repository, "commit-tree", "-m", "x", done.stdout.decode().strip()).strip()
     assert version_of(repository, commit) == {}
     assert not list(repository.parent.glob("**/escaped.h"))

@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 import stat
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import ran
 
 from gpuprof import private_folder
 from gpuprof.commands.doctor import host_checks
@@ -225,14 +225,10 @@ def test_a_local_cluster_runs_no_module_of_the_working_directory(tmp_path):
         (strange / f"{module}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{module} ')")
     program = tmp_path / "program.py"
     program.write_text(LOCAL)
-    ended = subprocess.run(
+    ended = ran(
         [sys.executable, program],
         cwd=strange,
         env={name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert not (tmp_path / "ran").exists()
     assert ended.stdout == "1 None\n", ended.stderr

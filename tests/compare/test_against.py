@@ -5,13 +5,13 @@
 import json
 import os
 import shutil
-import subprocess
 
 import compared_runs  # noqa: F401 - makes the helpers of the unit tests importable
 import fake_worker
 import pytest
 from compared_runs import TESTS
 from fake_runs import Watcher, keeper, options, request_of
+from processes import ran
 from unit_support import gpuprof
 
 from gpuprof.measure.run import measure, measure_in_turns
@@ -25,9 +25,7 @@ QUICK = ["--device", "sim:h200", "--sizes", "4096", "-q", "--force", "-o", "out"
 
 def git(folder, *arguments):
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=60
-    )
+    done = ran(["git", *identity, *arguments], cwd=folder, check=True)
     return done.stdout
 
 

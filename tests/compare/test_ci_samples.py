@@ -4,13 +4,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from compared_runs import TESTS
+from processes import ran
 from test_against import git
 
 pytestmark = pytest.mark.deep
@@ -57,15 +57,7 @@ def shell(checkout, script, **environment):
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         **environment,
     }
-    return subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script],
-        cwd=work,
-        env=told,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return ran(["bash", "-e", "-o", "pipefail", "-c", script], cwd=work, env=told)
 
 
 def github_steps(name):

@@ -5,7 +5,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from cheat_corpus import FOLDER as CHEATS
 from cheat_corpus import cheats
 from cuda_sources import FOLDER, kernel_file
+from processes import ran
 from unit_support import gpuprof
 
 from gpuprof.reading import read_run
@@ -234,13 +234,9 @@ HERE = Path(__file__).parent
 def test_what_a_kernel_keeps_where_nobody_clears_shows(tmp_path):
     """By its time with inputs that it has not seen; in the flush's memory by what it left there."""
     paths = (str(HERE / "site"), str(HERE.parent), *sys.path)
-    process = subprocess.run(
+    process = ran(
         [sys.executable, str(HERE / "emulated_stores.py")],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "GPUPROF_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert process.returncode == 0, process.stderr
     keeps, honest, flush = process.stdout.splitlines()

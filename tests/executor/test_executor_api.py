@@ -3,12 +3,12 @@
 """The executor as a library: from PTX to results, counters and faults, with its public names only."""
 
 import doctest
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from compile_support import compile_source
+from processes import ran
 
 import gpuprof.executor
 from gpuprof.executor import (
@@ -103,7 +103,7 @@ def test_importing_the_executor_loads_little():
     code = """import sys, gpuprof.executor
 print(sorted(m for m in sys.modules if m in ("cuda", "llvmlite") or m.startswith("gpuprof.")
              and not m.startswith("gpuprof.executor")))"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", code], check=True)
     assert done.stdout.split("'")[1::2] == [
         f"gpuprof.{name}" for name in ("copy_engine", "errors", "ptx_directives", "texture_units")
     ]

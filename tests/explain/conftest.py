@@ -4,11 +4,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import ran
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
@@ -30,11 +30,8 @@ def run_broken(tmp_path_factory):
     def run(*arguments):
         results = tmp_path_factory.mktemp("broken") / "results.json"
         path = os.pathsep.join((str(UNIT), str(BROKEN_DEVICE.parent), os.environ.get("PYTHONPATH", "")))
-        process = subprocess.run(
+        process = ran(
             [sys.executable, str(BROKEN_DEVICE), *arguments, "--device", "0", "--json", str(results)],
-            capture_output=True,
-            text=True,
-            timeout=600,
             env={**os.environ, "PYTHONPATH": path},
         )
         assert process.returncode == 1, process.stderr

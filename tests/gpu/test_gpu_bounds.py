@@ -4,11 +4,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
+from processes import ran
 
 import gpuprof
 from gpuprof.backends.gpu import rate_meter
@@ -87,13 +87,7 @@ def test_another_driver_or_kernel_of_ours_measures_anew(device, tmp_path, monkey
 
 
 def gpuprof_says(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuprof", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "COLUMNS": "120"},
-    )
+    done = ran([sys.executable, "-m", "gpuprof", *arguments], env={**os.environ, "COLUMNS": "120"})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -3,7 +3,6 @@
 """Planted faults and wrong results on a GPU: each row says the right line, which the executor found."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "explain"))
 from planted_kernels import FOLDER, PLANTED, SIZE, check_row
+from processes import ran
 
 import gpuprof
 
@@ -21,11 +21,8 @@ def rows(gpu_count, tmp_path_factory):
     """One run of all planted kernels, as a user starts it. Hangs take the timeout; a full card needs it."""
     results = tmp_path_factory.mktemp("planted") / "results.json"
     command = [sys.executable, "-m", "gpuprof", "run", str(FOLDER), "--sizes", SIZE, "--device", "0"]
-    process = subprocess.run(
-        [*command, "--timeout", "6", "--seconds", "0.01", "--reference", "none", "--json", str(results)],
-        capture_output=True,
-        text=True,
-        timeout=600,
+    process = ran(
+        [*command, "--timeout", "6", "--seconds", "0.01", "--reference", "none", "--json", str(results)]
     )
     assert results.exists(), process.stderr
     run = json.loads(results.read_text())

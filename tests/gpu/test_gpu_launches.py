@@ -4,12 +4,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cuda_sources import FOLDER, write_kernel_file
+from processes import ran
 
 import gpuprof
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, queue_copy
@@ -76,7 +76,7 @@ def test_every_launch_is_run_and_clean(tmp_path, gpu_count, tool):
         tmp_path / "job",
     )
     command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(tmp_path / "job")]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    process = ran(command)
     assert process.returncode == 0, process.stdout + process.stderr
     assert [attempt.done for attempt in attempts(read_journal(Path(journal)))] == [True, True]
     assert " SUMMARY: 0 " in process.stdout + process.stderr
@@ -126,14 +126,10 @@ def test_gate_that_something_waits_behind_opens_by_itself(timer):
 def test_kernels_are_timed_whatever_their_modules_bring(gpu_count, tmp_path, loading):
     shutil.copytree(FOLDER / "double", tmp_path, dirs_exist_ok=True)
     command = [sys.executable, "-m", "gpuprof", "run", ".", "--device", "0", "--seconds", "0.05"]
-    process = subprocess.run(
+    process = ran(
         [*command, "--timeout", "20", "--no-lines", "--reference", "none", "--json", "r.json", "-q"],
         cwd=tmp_path,
         env={**os.environ, "CUDA_MODULE_LOADING": loading},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert process.returncode == 0, process.stderr
     run = read_run(tmp_path / "r.json")

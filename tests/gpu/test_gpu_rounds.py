@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import ran
 
 import gpuprof
 
@@ -78,16 +79,12 @@ def test_the_working_tree_against_a_revision(gpu_count, tmp_path):
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
         subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, timeout=60)
     (tmp_path / "scaled.cu").write_text(SLOW)
-    process = subprocess.run(
+    process = ran(
         [
             *(sys.executable, "-m", "gpuprof", "compare", "--against", "HEAD", "scaled.cu", "--device", "0"),
             *("--rounds", str(ROUNDS), "--json", "c.json", "-o", "out", "--fail-on", "time > 10%"),
         ],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
     )
     assert process.returncode == 1, process.stdout + process.stderr
     (compared,) = json.loads(Path(tmp_path, "c.json").read_text())["comparisons"]

@@ -4,11 +4,11 @@
 
 import dataclasses
 import json
-import subprocess
 import sys
 
 import pytest
 from problem_support import Gemm, find_kernel
+from processes import ran
 
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.execute import Compiler
@@ -71,9 +71,7 @@ def run(gpu_count, tmp_path_factory):
     command = [sys.executable, "-m", "gpuprof", "transpose", *arguments, "--sizes", "64", "--timeout", "6"]
     command += ["--reference", "none"]
     # The report needs plotly, the measurement does not: the results are on disk before it is rendered.
-    process = subprocess.run(
-        [*command, "--json", str(json_path)], capture_output=True, text=True, timeout=300
-    )
+    process = ran([*command, "--json", str(json_path)])
     assert json_path.exists(), process.stderr
     document = json.loads(json_path.read_text())
     assert document["complete"], process.stderr

@@ -8,12 +8,12 @@ Run alone with: GPUPROF_REQUIRE_GPU=1 python -m pytest tests/gpu/test_sanitizer.
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from problem_support import problem_for, problem_id, shipped_kernels
+from processes import ran
 
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
@@ -113,7 +113,7 @@ def test_every_kernel_is_clean(job, tool):
     path, planned = job
     Path(planned.journal).unlink(missing_ok=True)
     command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(path)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=570)
+    process = ran(command)
     output = process.stdout + process.stderr
     summary = [line for line in output.splitlines() if "SUMMARY" in line]
     launches = done(planned)

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from processes import ran
 
 import gpuprof
 from gpuprof.comparison.cautions import cautions
@@ -146,7 +147,7 @@ def test_process_of_one_gpu_that_is_killed_costs_nothing(two_gpus, kernels):
 
 def workers_of(parent):
     """Worker processes of a process."""
-    listed = subprocess.run(["ps", "--ppid", str(parent), "-o", "pid=,args="], capture_output=True, text=True)
+    listed = ran(["ps", "--ppid", str(parent), "-o", "pid=,args="])
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if "gpuprof.measure.worker" in line]
 
 

@@ -92,7 +92,7 @@ def test_every_kernel_that_has_something_to_choose_says_what_is_worth_trying(nam
     assert without == FIXED.get(name, set())
 
 
-@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+@pytest.mark.parametrize(("name", "kernel"), spaces())
 def test_at_the_usual_size_there_is_something_to_search(name, kernel):
     usual = shipped_ladder(name).operation.default_sizes
     assert next(candidates(name, kernel, USUAL.get(kernel, usual)), None)

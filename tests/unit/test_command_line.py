@@ -7,13 +7,13 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import typer.main
 from each import each
+from processes import ran
 from rich.cells import cell_len
 from unit_support import gpuprof, write_transpose_kernel
 
@@ -45,13 +45,12 @@ def measured(tmp_path):
 
 
 def test_the_page_goes_to_standard_output_byte_for_byte(measured):
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "gpuprof", "report", "r.json", "-o", "-"],
         cwd=measured,
         env={"PATH": "", "PYTHONIOENCODING": "latin-1", "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        timeout=120,
         check=True,
+        text=False,
     )
     assert done.stderr == b""
     assert gpuprof("report", "r.json", "-q", "-o", "r.html", cwd=measured).returncode == ExitCode.OK
@@ -144,9 +143,7 @@ def test_a_file_in_a_folder_that_is_not_there_brings_it_along_and_one_that_canno
 @each(arguments=["-o -", "--csv -", "--markdown"])
 def test_head_ends_a_report_in_peace(measured, arguments):
     command = f"{sys.executable} -m gpuprof report r.json {arguments} | head -1"
-    done = subprocess.run(
-        command, shell=True, cwd=measured, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = ran(command, shell=True, cwd=measured, check=True)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
 
@@ -392,14 +389,10 @@ def offered(*words, cwd, shell="bash"):
             "_TYPER_COMPLETE_ARGS": " ".join(("gpuprof", *words)),
         },
     }[shell]
-    process = subprocess.run(
+    process = ran(
         [sys.executable, "-c", _COMMAND],
         cwd=cwd,
         env={**os.environ, "_GPUPROF_COMPLETE": f"complete_{shell}", **told},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert process.returncode == 0, process.stderr
     assert process.stderr == ""

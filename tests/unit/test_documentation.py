@@ -9,7 +9,6 @@ import re
 import runpy
 import shlex
 import statistics
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 import typer.main
 from problem_support import Gemm, find_kernel, ladder
+from processes import ran
 from unit_support import gpuprof
 
 from gpuprof import errors, load
@@ -225,9 +225,7 @@ def test_the_site_is_made_without_a_warning(tmp_path):
     for package in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(package, reason="the site needs pip install '.[docs]'")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS)]
-    done = subprocess.run(
-        [*command, str(tmp_path / "site")], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
+    done = ran([*command, str(tmp_path / "site")], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for page in DOCS.glob("*.md"):
         assert (tmp_path / "site" / f"{page.stem}.html").is_file()

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A few of the random command lines and damaged results files of benchmarks/fuzz.py."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import ran
 
 pytestmark = pytest.mark.deep
 
@@ -15,14 +15,7 @@ FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 
 @pytest.mark.parametrize(("kind", "count"), [("--commands", 12), ("--files", 12)])
 def test_nothing_random_is_a_traceback_or_a_hang(kind, count, tmp_path):
-    ended = subprocess.run(
-        [sys.executable, str(FUZZ), kind, str(count), "--seed", "0"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    ended = ran([sys.executable, str(FUZZ), kind, str(count), "--seed", "0"], cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
     assert "0 faults" in ended.stdout
     assert sum(int(part.split(" x ")[0]) for part in ended.stdout.splitlines()[0].split(", ")) == count

@@ -5,13 +5,13 @@
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from compile_support import compile_source
+from processes import ran
 from unit_support import DEVICE, gpuprof
 
 from gpuprof.backends.compiling import compile_kernel
@@ -367,6 +367,6 @@ def test_program_runs(name, folder):
     if needed != "text" and find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
     command = [sys.executable, "-W", "ignore", name]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = ran(command, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "ok" in done.stdout

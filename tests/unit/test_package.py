@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from processes import ran
 
 import gpuprof
 from gpuprof import machine
@@ -26,9 +27,7 @@ def test_every_requirement_has_a_floor_and_nothing_else():
 
 def run(*command, cwd=None):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False
-    )
+    return ran(command, cwd=cwd, env=environment)
 
 
 def test_every_script_finds_what_it_names():

@@ -4,12 +4,12 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import unit_support
+from processes import ran
 
 import gpuprof
 from gpuprof.problems import formulas, generators
@@ -104,12 +104,9 @@ def test_the_examples_for_python_run(tmp_path, monkeypatch, capsys):
     assert len(values["rows"]) == len(values["again"]) == 3
     assert "turn 4096: best is PAD=" in capsys.readouterr().out
     (tmp_path / "test_axpy.py").write_text(tests)
-    process = subprocess.run(
+    process = ran(
         [sys.executable, "-m", "pytest", "-q", "-p", "gpuprof.pytest_plugin"],
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
     )
     assert process.returncode == 0, process.stdout
     assert "2 passed" in process.stdout

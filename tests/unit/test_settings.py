@@ -4,10 +4,10 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 from each import each
 from unit_support import gpuprof, load_kernel, write_transpose_kernel
@@ -231,14 +231,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 def run_in_a_gone_directory(directory, *arguments):
     gone = directory / "gone"
     gone.mkdir()
-    return subprocess.run(
-        [sys.executable, "-c", IN_A_GONE_DIRECTORY, "-m", "gpuprof", *arguments],
-        cwd=gone,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return processes.ran([sys.executable, "-c", IN_A_GONE_DIRECTORY, "-m", "gpuprof", *arguments], cwd=gone)
 
 
 @pytest.fixture

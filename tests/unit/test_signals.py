@@ -13,6 +13,7 @@ from pathlib import Path
 
 import fake_worker
 import pytest
+from processes import ran
 from unit_support import write_transpose_kernel
 
 from gpuprof import signals
@@ -31,14 +32,7 @@ def take_signals():
 
 
 def run_script(script, cwd):
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=cwd,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        preexec_fn=take_signals,
-    )
+    return ran([sys.executable, "-c", script], cwd=cwd, preexec_fn=take_signals, text=False)
 
 
 class Command:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from processes import ran
 
 from gpuprof.errors import ExitCode
 from gpuprof.reading import read_run
@@ -20,15 +21,7 @@ NAME = os.fsdecode(b"caf\xe9")
 
 def shell(command, cwd):
     """A command line of gpuprof's, with its redirections."""
-    return subprocess.run(
-        f'"{sys.executable}" -m gpuprof {command}',
-        shell=True,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return ran(f'"{sys.executable}" -m gpuprof {command}', shell=True, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

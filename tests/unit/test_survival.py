@@ -8,7 +8,6 @@
 import os
 import random
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from gpuprof.reading import read_run
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import survival  # isort: skip - found on the path that was just extended
+from processes import ran
 
 pytestmark = pytest.mark.deep
 
@@ -49,7 +49,7 @@ def run_in(folder, *arguments, prepare=None):
     names = ("k0_good", "k1_good", "k2_good")
     paths = [str(write_transpose_kernel(folder, name, rung)) for rung, name in enumerate(names)]
     named = [argument for path in paths for argument in ("--kernel", path)]
-    return subprocess.run(
+    return ran(
         [
             sys.executable,
             fake_worker.__file__,
@@ -61,10 +61,6 @@ def run_in(folder, *arguments, prepare=None):
             *arguments,
         ],
         cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
         preexec_fn=prepare,
     )
 

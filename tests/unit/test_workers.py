@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from processes import ran
 from unit_support import DEVICE
 
 from gpuprof.measure import side_by_side
@@ -91,20 +92,16 @@ print(*sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "cuda
 
 
 def test_one_whose_parent_is_gone_ends_before_it_loads_anything():
-    worker = subprocess.run(
+    worker = ran(
         [sys.executable, "-X", "importtime", "-m", "gpuprof.measure.worker", str(os.getpid() + 1)],
         stdin=subprocess.PIPE,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert (worker.returncode, worker.stdout) == (1, "")
     assert "gpuprof.measure.serving" not in worker.stderr
 
 
 def test_it_is_tied_to_its_parent_before_the_slow_imports():
-    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", LOADED], check=True)
     assert done.stdout == "\n"
 
 
@@ -190,20 +187,13 @@ def objects():
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_shell_reads_the_script(script):
-    done = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+    done = ran(["bash", "-n", script])
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_script_without_what_it_needs_says_so_and_starts_nothing(script, tmp_path):
-    done = subprocess.run(
-        ["bash", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHON": "/bin/false"},
-    )
+    done = ran(["bash", script], cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "PYTHON": "/bin/false"})
     assert done.returncode
     assert re.search("HOSTS|SLURM_JOB_ID", done.stderr)
 
