@@ -16,7 +16,7 @@ from gpuprof.errors import GpuprofError, InputError, OutputError, reason
 from gpuprof.files import encoded, open_beside, replace_text, unwritable
 from gpuprof.results import CASES_END, NO_CASES_END, Measurement, Run, dumps, dumps_case
 
-_ELSEWHERE = "Name another path with --json or -o."
+_ELSEWHERE = "Name another path with -o."
 
 
 class ResultsFile:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from gpuprof import __version__
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
+from gpuprof.api.keywords import in_keywords
 from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
 from gpuprof.comparison.compared import CaseVerdict as Record
 from gpuprof.comparison.compared import ComparedRuns as Compared
@@ -159,6 +160,7 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
 
 
+@in_keywords()
 def compare(base: RunOrFile, new: RunOrFile, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
@@ -219,6 +221,7 @@ class Fleet(ShownAsTables):
         return f"<Fleet: {self.record.headline}>"
 
 
+@in_keywords()
 def fleet(runs: Iterable[RunOrFile]) -> Fleet:
     """Find the cards that differ from the fleet median.
 

@@ -3,13 +3,15 @@
 """The keywords of `profile` and `tune` that their signatures leave to `**options`, typed and told."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypedDict, TypeVar
 
-from gpuprof.errors import did_you_mean
-from gpuprof.options import keywords_of
+from gpuprof.errors import GpuprofError, did_you_mean
+from gpuprof.options import COMMANDS, keywords_of, options_of
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Tolerance
@@ -18,6 +20,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 #: Where a function's help names them one by one.
 _PLACEHOLDER = "        **options: As below.\n"
+#: An option in a sentence, with a value that is told as a program gives it; and what programs call otherwise.
+_OPTION = re.compile(r"(?<![\w-])-(?:-(no-)?([a-z][a-z-]*)|o\b)(?: (all|none|sim|\d+)(?![\w,:-]))?")
+_OTHERWISE = {"json": "save", "kernel": "kernels", "reference": "references", "set_": "scalars"}
 _VIEWS = (
     "Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of a header's"
     ' `[textures.NAME]`: `{"image": {"filter": "linear"}}`.'
@@ -100,6 +105,28 @@ class ProfileKeywords(RunKeywords, HeaderKeywords, total=False):
     """What `profile` takes besides what its signature names."""
 
 
+@contextmanager
+def in_keywords() -> Iterator[None]:
+    """Let errors name keywords where the command line has options."""
+    try:
+        yield
+    except GpuprofError as error:
+        error.what, error.fix = (_OPTION.sub(_keyword, text) for text in (error.what, error.fix))
+        error.args = (f"{error.what} {error.fix}".strip(),)
+        raise
+
+
+def _keyword(option: re.Match[str]) -> str:
+    no, name, value = option.groups()
+    known = {row.long: row for command in COMMANDS for row in options_of(command).values()}
+    row = known.get(f"--{name or 'json'}")
+    if row is None:
+        return option[0]
+    keyword = _OTHERWISE.get(row.name, row.name)
+    given = str(not no) if row.kind is bool else value and (value if value.isdecimal() else f'"{value}"')
+    return f"{keyword}={given}" if given else keyword
+
+
 def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function for programs: what its `**options` may be stands in its signature and its help.
 
@@ -122,7 +149,8 @@ def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 if name not in known:
                     why = did_you_mean(name, known, f"It takes {', '.join(known)}.", most=1)
                     raise TypeError(f"{command}() takes no keyword {name!r}. {why}")
-            return function(*args, **kwargs)
+            with in_keywords():
+                return function(*args, **kwargs)
 
         texts = (
             fill(f"{name}: {text}", 106, initial_indent=" " * 8, subsequent_indent=" " * 12)

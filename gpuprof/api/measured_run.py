@@ -20,6 +20,7 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
+from gpuprof.api.keywords import in_keywords
 from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
@@ -400,6 +401,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
 
         return run_report(self.record)
 
+    @in_keywords()
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the results and their report.
 

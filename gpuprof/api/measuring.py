@@ -365,5 +365,5 @@ def listed_blocks(block: Any) -> tuple[Extent, ...]:
 
 
 def _references(operation: Operation, given: Collection[Which] | None) -> Sequence[ReferenceDeclaration]:
-    which = (SelectOptions.reference,) if given is None else given
+    which = (SelectOptions.reference,) if given is None else (given,) if isinstance(given, str) else given
     return choose_references(operation, ",".join(which) or "none")

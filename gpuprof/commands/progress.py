@@ -123,8 +123,9 @@ class _Lines(Shown):
         """Say how long the stage before took, and begin this one."""
         self.stop()
         self._stage, self._pace, self._told = title, Pace(steps), 0.0
-        if most_s is not None:
-            tell(f"{title} {plural(steps, 'point')}, {format_seconds(most_s)} at most")
+        if steps:
+            limit = "" if most_s is None else f", {format_seconds(most_s)} at most"
+            tell(f"{title}: {steps:,} to do{limit}")
 
     def step(self) -> None:
         self._pace.done += 1

@@ -217,7 +217,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     request = plan.request
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
     outputs = RunOutputs.of_run(output, f"tune-{name}")
-    check_writable(outputs.json, force=True)
+    check_writable(outputs.json, force=True, fix="Name another place with -o.")
 
     def keep(run: Run) -> ResultsFile:
         return ResultsFile(outputs.json, run, replace=outputs.force)

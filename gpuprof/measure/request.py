@@ -414,5 +414,5 @@ def check_memory(problems: Sequence[Problem], needed: tuple[int, ...], budget_by
             parts = f" ({arrays})" if nbytes > problem.array_bytes else ""
             raise InputError(
                 f"Size {problem.label} needs {gib(nbytes)} of memory{parts}; there are {gib(budget_bytes)}.",
-                fix="Choose a smaller --sizes.",
+                fix="Choose a smaller size.",
             )

@@ -16,7 +16,7 @@ import numpy as np
 from gpuprof.errors import InputError, asked
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
 from gpuprof.problems.coded import GIVEN
-from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range, numpy_dtype
+from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_ML_DTYPES, RUN_TYPES, integer_range, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError, evaluate_real, variables
 from gpuprof.problems.given import keep
 from gpuprof.problems.references import Array
@@ -177,12 +177,18 @@ def _refused(name: str, array: Array) -> float:
     return float(array[()])
 
 
+#: Types of PyTorch's of which NumPy knows nothing.
+_TORCHS = {f"torch.{ELEMENT_TYPES[kind].numpy}": kind for kind in OF_ML_DTYPES}
+
+
 def _array(name: str, value: Any) -> Array:
     if isinstance(value, np.ndarray):
         return value
     try:
-        if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # of which NumPy knows nothing
-            return np.asarray(value.view(sys.modules["torch"].int16)).view(numpy_dtype("bf16"))
+        kind = _TORCHS.get(str(getattr(value, "dtype", "")))
+        if kind is not None:
+            bits = getattr(sys.modules["torch"], f"int{8 * ELEMENT_TYPES[kind].nbytes}")
+            return np.asarray(value.view(bits)).view(numpy_dtype(kind))
         if hasattr(value, "__array__"):
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):
@@ -285,7 +291,7 @@ def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
 
 def _storable(values: Array) -> Array:
     """The same numbers in a type that a file of NumPy's keeps: it forgets those of `ml_dtypes`."""
-    return values.astype(np.float32) if values.dtype.kind == "V" else values
+    return values if values.dtype.isbuiltin == 1 else values.astype(np.float32)
 
 
 def _check(

@@ -42,6 +42,7 @@ ELEMENT_TYPES: dict[str, ElementType] = {
     "bf16": ElementType("bfloat16", 2, "__nv_bfloat16", 2.0**-8, "bfloat16", "cuda_bf16.h"),
     "tf32": ElementType("tensorfloat32", 4, "float", 2.0**-11, "float32", spare_bits=13),
     "e4m3": ElementType("float8_e4m3", 1, "__nv_fp8_e4m3", 2.0**-4, "float8_e4m3fn", "cuda_fp8.h"),
+    "e5m2": ElementType("float8_e5m2", 1, "__nv_fp8_e5m2", 2.0**-3, "float8_e5m2", "cuda_fp8.h"),
     "i8": ElementType("int8", 1, "signed char", 0.0, "int8"),
     "u8": ElementType("uint8", 1, "unsigned char", 0.0, "uint8"),
     "i16": ElementType("int16", 2, "short", 0.0, "int16"),
@@ -83,9 +84,10 @@ _RANGES = {
     **{"f32": (2.0**-149, 3.4028234663852886e38), "f64": (2.0**-1074, 1.7976931348623157e308)},
     **{"f16": (2.0**-24, 65504.0), "bf16": (2.0**-133, 3.3895313892515355e38)},
     **{"tf32": (2.0**-136, 3.4011621342146535e38), "e4m3": (2.0**-9, 448.0)},
+    "e5m2": (2.0**-16, 57344.0),
 }
 #: Those that NumPy lacks.
-_OF_ML_DTYPES = ("bf16", "e4m3")
+OF_ML_DTYPES = ("bf16", "e4m3", "e5m2")
 
 
 def run_type(name: str) -> str | None:
@@ -124,7 +126,7 @@ def wider(one: str, other: str) -> str:
 def numpy_dtype(dtype: str) -> Any:
     """The NumPy type of an element type."""
     name = ELEMENT_TYPES[dtype].numpy
-    if dtype in _OF_ML_DTYPES:
+    if dtype in OF_ML_DTYPES:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, name))
@@ -141,7 +143,7 @@ def rounded(values: Any, dtype: str) -> Any:
     """
     values, spare = np.asarray(values), ELEMENT_TYPES[dtype].spare_bits
     with np.errstate(over="ignore", invalid="ignore"):
-        if (dtype in _OF_ML_DTYPES or spare) and values.dtype == np.float64:
+        if (dtype in OF_ML_DTYPES or spare) and values.dtype == np.float64:
             # Its conversion goes through float32. Rounded to odd there, a number that was not exact keeps
             # that in its last bit, which the second rounding sees.
             near = values.astype(np.float32)

@@ -75,8 +75,8 @@ def _reduction(name: str) -> _Function:
 
 
 def _small_power(base: int, exponent: int) -> int:
-    if not 0 <= exponent < 64 or abs(base) >> 64:
-        raise ExpressionError(f"{base} ** {exponent} is no power of a 64-bit number to less than 64")
+    if not 0 <= exponent <= 64 or abs(base) >> 64:
+        raise ExpressionError(f"{base} ** {exponent} is no power of a 64-bit number to at most 64")
     power: int = base**exponent
     return power
 

@@ -40,7 +40,7 @@ def _normal(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, 
 
 def _integers(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     low, high = (int(bound) for bound in arguments)
-    return rng.integers(low, high, count)
+    return rng.integers(low, high, count, np.uint64 if high > 2**63 else np.int64)
 
 
 def _sorted(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
@@ -116,6 +116,10 @@ def check_generator(
 
 
 def _check_numbers(text: str, name: str, arguments: tuple[_Number, ...], dtype: str) -> None:
+    one_type = name in _RANGES and (arguments[0] >= 0 or arguments[1] <= 2**63)
+    least, most = (-(2**63), 2**64) if one_type else (1 - 2**63, 2**63 - 1)
+    if any(isinstance(number, int) and not least <= number <= most for number in arguments):
+        raise ExpressionError(f"{text!r} holds something that is not a number of 64 bits")
     floats = dtype in OF_RUN or is_float(dtype)
     whole = name == "integers" or (name == "sorted" and not floats)
     if whole and any(bound != int(bound) for bound in arguments if isfinite(bound)):
@@ -204,6 +208,4 @@ def _number(term: str, dimensions: Mapping[str, int], text: str) -> _Number:
         value = evaluate_real(term, dimensions)
     except ExpressionError as error:
         raise ExpressionError(f"{text!r} holds something that is not a number: {error}") from error
-    if isinstance(value, int) and abs(value) >= 2**63:
-        raise ExpressionError(f"{text!r} holds something that is not a number of 64 bits")
     return value

@@ -42,7 +42,9 @@ def keep(array: Array, folder: Path) -> str:
     path = folder / f"{name}.npy"
     if not path.exists():
         try:
-            np.save(path, array, allow_pickle=False)
+            # Its files forget the types of `ml_dtypes`, if they take them.
+            known = array.dtype.isbuiltin == 1
+            np.save(path, array if known else array.view(f"V{array.itemsize}"), allow_pickle=False)
         except OSError as error:
             raise InputError(
                 f"There is no room for {array.nbytes} bytes of arguments in {folder}: {reason(error)}.",
@@ -56,7 +58,7 @@ class GivenProblem(Problem):
 
     def inputs(self, seed: int) -> dict[str, Array]:
         return {
-            spec.name: _load(self.operation.inputs[spec.name]).reshape(-1)
+            spec.name: _load(self.operation.inputs[spec.name]).reshape(-1).view(numpy_dtype(spec.dtype))
             for spec in self.arrays
             if spec.is_read
         }

@@ -219,7 +219,7 @@ def _cute_value(value: Any) -> Any:
 
 #: What CuTe calls types of NumPy's; numbers of Python's it takes as they are.
 _CUTE_TYPES = {
-    **{"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN"},
+    **{"bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2"},
     **{f"{kind}{bits}": f"{kind.capitalize()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
 }

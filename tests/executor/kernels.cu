@@ -455,6 +455,19 @@ extern "C" __global__ void k(int *out) {
     out[t] = t;
 }
 
+//:: a trap behind the end, before a barrier
+//: arrays = ["zeros(32, 'i4')"]
+//: gives = ["t"]
+//: kind = "TRAP"
+//: place = { thread = [5, 0, 0] }
+extern "C" __global__ void k(int *out) {
+    const int t = threadIdx.x;
+    if (__builtin_expect(t == «5¦1000», 0))
+        __trap();
+    __syncthreads();
+    out[t] = t;
+}
+
 //:: SUM_OF_A_WARP
 //: arrays = ["zeros(32, 'i4')"]
 extern "C" __global__ void k(int *out) {

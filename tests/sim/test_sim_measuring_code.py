@@ -69,6 +69,9 @@ def hidden(reference: np.ndarray) -> np.ndarray:
     return reference.view(np.uint64) ^ mixed(np.arange(len(reference)), KEY)
 
 
+FLOATS = (*RUN_TYPES, "e5m2")
+
+
 def held(bound: ErrorBound, *, exact: bool = False):
     """What elements are held against, as an argument: `expected`, and `magnitude` if there is one."""
 
@@ -92,7 +95,7 @@ def compared(dtype: str, got, expected, bound: ErrorBound, magnitude=None) -> tu
     return float(largest), float(relative), int(raw[2]), int(raw[3])
 
 
-@pytest.mark.parametrize("dtype", RUN_TYPES)
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("whole", [True, False], ids=["each its magnitude", "one magnitude"])
 @pytest.mark.parametrize("rounding", [0.0, 2.0**-8])
 def test_comparison_on_the_device_is_that_on_the_host(dtype, whole, rounding):
@@ -160,13 +163,13 @@ def test_references_are_hidden_and_shown_again():
     assert (run(None, "hide", "f32", {"data": values}, [500, "data", 0])["data"] == values).all()
 
 
-TYPES = (*RUN_TYPES, "i32", "u8")
+TYPES = (*FLOATS, "i32", "u8")
 
 
 def result_of(dtype: str, elements: int):
     """A right output, with zeros in it, and its reference in 64 bits."""
     rng = np.random.default_rng(12)
-    if dtype in RUN_TYPES:
+    if dtype in FLOATS:
         values = rounded(rng.standard_normal(elements) * (rng.random(elements) > 0.1), dtype)
         return values, values.astype(np.float64)
     values = rng.integers(0, 200, elements).astype(f"{dtype[0]}{int(dtype[1:]) // 8}")
@@ -183,8 +186,8 @@ def wrong_after(dtype: str, got, expected, picks: int, secret: int) -> int:
         },
         "wrong": np.zeros(1, np.uint64),
     }
-    bound = ErrorBound(0.01, 1e-6, largest(dtype) if dtype in RUN_TYPES else 0.0)
-    arguments = [len(got), "got", held(bound, exact=dtype not in RUN_TYPES), picks, secret, "wrong"]
+    bound = ErrorBound(0.01, 1e-6, largest(dtype) if dtype in FLOATS else 0.0)
+    arguments = [len(got), "got", held(bound, exact=dtype not in FLOATS), picks, secret, "wrong"]
     return int(run(None, "compare_picked", dtype, arrays, arguments)["wrong"][0])
 
 

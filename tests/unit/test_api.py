@@ -204,11 +204,24 @@ def test_a_saved_run_is_read_back(run, tmp_path):
     path = run.save(tmp_path / "out")
     assert gpuprof.load(path).record == run.record
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    with pytest.raises(gpuprof.InputError, match="exists"):
+    with pytest.raises(gpuprof.InputError, match=r"exists already\. Name another path, or add force=True"):
         run.save(tmp_path / "out")
     run.save(tmp_path / "out", force=True)
     assert run.save(tmp_path / "named.json") == tmp_path / "named.json"
     assert (tmp_path / "named.html").exists()
+
+
+@each(
+    case=[
+        ({"device": "sim,sim"}, "device sim,sim names sim twice."),
+        ({"device": "none"}, 'device="none" only compiles, .* Use device="sim" where'),
+        ({"device": "sim", "save": "/proc/there/is.json"}, "Name another path with save."),
+    ]
+)
+def test_errors_name_keywords_instead_of_options(case):
+    given, told = case
+    with pytest.raises(gpuprof.InputError, match=told):
+        gpuprof.tune("transpose", sizes=32, **given)
 
 
 def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):

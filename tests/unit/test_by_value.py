@@ -7,11 +7,12 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from each import each
 
 from gpuprof.errors import InputError
 from gpuprof.problems import given
 from gpuprof.problems.by_value import read_call
-from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.dtypes import OF_ML_DTYPES, numpy_dtype
 from gpuprof.problems.problem import Problem
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -218,22 +219,24 @@ def test_some_elements_are_those_of_the_whole(in_folder):
 class Brain:
     """A tensor of PyTorch's in a type that NumPy lacks."""
 
-    dtype = "torch.bfloat16"
-
     def __init__(self, array):
-        self.array = array
+        self.array, self.dtype = array, f"torch.{array.dtype}"
 
     def view(self, dtype):
         return self.array.view(dtype)
 
 
-def test_bfloat16_of_pytorch_is_read(monkeypatch, tmp_path):
+@each(kind=OF_ML_DTYPES)
+def test_what_only_pytorch_has_is_read_as_its_type(kind, monkeypatch, in_folder):
     torch = ModuleType("torch")
-    torch.int16 = np.int16
+    torch.int8, torch.int16 = np.int8, np.int16
     monkeypatch.setitem(sys.modules, "torch", torch)
-    given = np.arange(8, dtype=numpy_dtype("bf16"))
-    call = read_call("k", {"x": Brain(given), "y": None}, {"y": given}, tmp_path)
-    assert [array.dtype for array in call.operation.arrays.values()] == ["bf16", "bf16"]
+    given = np.arange(8).astype(numpy_dtype(kind))
+    call = read(in_folder, {"x": Brain(given), "y": Brain(given)}, {"y": given})
+    assert [array.dtype for array in call.operation.arrays.values()] == [kind, kind]
+    inputs = problem_of(call).inputs(0)
+    assert [inputs[name].dtype for name in "xy"] == [given.dtype] * 2
+    assert (inputs["y"] == given).all()
 
 
 @pytest.mark.parametrize("values", [[0, 255], [0.0, 255.0]])

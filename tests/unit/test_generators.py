@@ -47,6 +47,12 @@ def test_integers_are_all_there_but_the_upper_bound(dtype):
     assert set(made("integers(3, 7)", dtype).tolist()) == {3, 4, 5, 6}
 
 
+def test_integers_of_64_bits_reach_the_end_of_their_range():
+    assert made("integers(0, 2**64)", "u64").max() > 2**63
+    assert made("integers(-2**63, 2**63)", "i64").max() > 2**62
+    assert set(made("integers(2**64 - 2, 2**64)", "u64").tolist()) == {2**64 - 2, 2**64 - 1}
+
+
 @pytest.mark.parametrize("dtype", ["i32", "u64", "f64"])
 def test_permutation_holds_each_index_once_in_no_order(dtype):
     values = made("permutation", dtype)
@@ -179,7 +185,7 @@ CALLS = st.builds(
 
 
 #: What surely fits into a narrow type.
-FITS = {"f16": 65000, "e4m3": 440}
+FITS = {"f16": 65000, "e4m3": 440, "e5m2": 57000}
 
 
 @settings(max_examples=400)

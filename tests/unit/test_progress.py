@@ -153,7 +153,7 @@ def test_a_stage_that_has_a_limit_begins_with_it(capsys):
         progress.stage("Compiling", 90, 240.0)
         progress.stage("Timing", 20)
 
-    assert lines(capsys, act)[0] == "Compiling 90 points, 4 min at most"
+    assert lines(capsys, act)[0] == "Compiling: 90 to do, 4 min at most"
 
 
 def test_lines_tell_each_time_and_the_answer_by_all_times_before_the_executor_has_counted(capsys):

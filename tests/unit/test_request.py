@@ -246,7 +246,7 @@ def test_size_beyond_memory_names_needed_and_available():
         "Size 32768 needs 36.0 GiB of memory (12.0 GiB for its arrays, the rest to verify them);"
         " there are 24.0 GiB."
     )
-    assert caught.value.fix == "Choose a smaller --sizes."
+    assert caught.value.fix == "Choose a smaller size."
 
 
 def test_one_variant_of_a_file_is_named_behind_it(tmp_path):

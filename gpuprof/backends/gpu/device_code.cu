@@ -134,6 +134,10 @@ static __device__ e4m3_bits spoiled(e4m3_bits element)
 {
     return {(unsigned char)(element.bits & 0x7f ? element.bits ^ 0x84 : 0x38)};
 }
+static __device__ e5m2_bits spoiled(e5m2_bits element)
+{
+    return {(unsigned char)(element.bits & 0x7f ? element.bits ^ 0x82 : 0x3c)};
+}
 template <typename T> static __device__ T spoiled(T element)
 {
     if ((T)0.5 == (T)0) // integers

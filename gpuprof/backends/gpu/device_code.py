@@ -23,7 +23,7 @@ _RATES = {"rates.cu": "fma_f32", "tensor_rates.cu": f"tensor_{TENSOR_TYPES_MEASU
 #: The architecture whose tensor cores are measured, by its own instructions.
 WGMMA = "sm_90"
 #: Types that device code takes as bits: what values.cu calls them.
-_AS_BITS = {"f16": "half_bits", "bf16": "bfloat_bits", "e4m3": "e4m3_bits"}
+_AS_BITS = {"f16": "half_bits", "bf16": "bfloat_bits", "e4m3": "e4m3_bits", "e5m2": "e5m2_bits"}
 
 
 def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:

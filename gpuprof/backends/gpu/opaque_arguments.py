@@ -28,7 +28,7 @@ _MOST_GATHERED = 32768
 #: What the driver calls the types; of narrow integers it does not tell the sign.
 _MAP_TYPES = {
     **{"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64"},
-    **{"tf32": "FLOAT32", "e4m3": "UINT8"},
+    **{"tf32": "FLOAT32", "e4m3": "UINT8", "e5m2": "UINT8"},
     **{"i8": "UINT8", "u8": "UINT8", "i16": "UINT16", "u16": "UINT16"},
     **{"i32": "INT32", "u32": "UINT32", "i64": "INT64", "u64": "UINT64"},
 }

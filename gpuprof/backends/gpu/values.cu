@@ -17,6 +17,10 @@ struct e4m3_bits {
     unsigned char bits;
     __device__ operator long long() const { return bits; }
 };
+struct e5m2_bits {
+    unsigned char bits;
+    __device__ operator long long() const { return bits; }
+};
 
 static __device__ double value_of(half_bits element)
 {
@@ -34,6 +38,11 @@ static __device__ double value_of(e4m3_bits element)
     const unsigned size = element.bits & 0x7f;
     const half_bits half = {(unsigned short)((element.bits & 0x80) << 8 | (size == 0x7f ? 0x7fff : size << 7))};
     return 256 * value_of(half);
+}
+static __device__ double value_of(e5m2_bits element)
+{
+    const half_bits half = {(unsigned short)(element.bits << 8)};
+    return value_of(half);
 }
 template <typename T> static __device__ double value_of(T element)
 {

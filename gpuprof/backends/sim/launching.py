@@ -51,7 +51,7 @@ from gpuprof.toolchain.nvrtc import CompiledKernel
 #: What PTX calls the types that tensor maps have; of narrow integers it does not tell the sign.
 _PTX_TYPES = {
     **{name: name for name in ("f16", "bf16", "f32", "f64", "u8", "u16", "u32", "u64")},
-    **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64", "tf32": "f32", "e4m3": "u8"},
+    **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64", "tf32": "f32", "e4m3": "u8", "e5m2": "u8"},
 }
 
 #: Bytes of poison that all arrays are made of, and C's constant for a map at a given place.

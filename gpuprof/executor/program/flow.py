@@ -187,7 +187,7 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
 def _early_ends(blocks: list[BasicBlock]) -> set[int]:
     """Return the blocks after which threads always end, but for the one that lanes meet before."""
     ends = [i for i, block in enumerate(blocks) if set(block.successors) == {EXIT_BLOCK}]
-    busy = [i for i in ends if blocks[i].body or blocks[i].end is not End.EXIT]
+    busy = [i for i in ends if blocks[i].body and blocks[i].end is End.EXIT]
     opcodes = [[item.opcode[0] for item in block.body] for block in blocks]
     return set(ends) - {common_end([block.successors for block in blocks], busy, opcodes)}
 
