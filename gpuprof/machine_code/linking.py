@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
 
-from gpuprof.executor import Loop, loops_of, predecessors
+from gpuprof.executor import Loop, loops_of, reached
 from gpuprof.machine_code.sass import DIVERGED, Block, MachineCode, SassInstruction
 
 _END = re.compile(r"\s*(?:ret|exit)\b")
@@ -71,7 +71,7 @@ class PtxText:
 
 
 #: What ptxas leaves where it stands, and then what it moves at most out of loops.
-_FIXED = frozenset(
+FIXED = frozenset(
     {
         *("ST", "STG", "STS", "STL", "STSM", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS", "LDGSTS"),
         *("BAR", "SHFL", "VOTE", "MATCH", "REDUX", "WARPSYNC", "SYNCS", "LDGDEPBAR", "NANOSLEEP"),
@@ -264,7 +264,7 @@ class _AnchorFinder:
                     found.branches = tuple(self._made_one(one.line))
                     # A loop that asks before each iteration may have been made one that asks behind it.
                     (found.others if turns else found.fixed).append(found.branches[-1])
-            elif one.name in _FIXED:
+            elif one.name in FIXED:
                 (found.guarded if one.guard else found.fixed).append(one.line)
             elif one.name in _LOADS:
                 (found.guarded if one.guard else found.loads).append(one.line)
@@ -292,7 +292,7 @@ class _AnchorFinder:
         found: dict[int, Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
         for (line, opcode), where in self.places.items():
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
-            stays = name in (_FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped | self.waiting
+            stays = name in (FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped | self.waiting
             stays &= name not in _SPILLS or self.text.is_access(line)
             if not stays or len(homes) != 1:
                 continue
@@ -322,16 +322,8 @@ class _AnchorFinder:
 
 def _apart(blocks: Sequence[Block]) -> set[int]:
     """Return the blocks that only warps get to whose lanes are not all there."""
-    before = predecessors(blocks)
-    found: set[int] = set()
-    pending = [block.apart for block in blocks if block.apart is not None]
-    goals = {*pending}
-    while pending:
-        number = pending.pop()
-        if number not in found and (number in goals or found.issuperset(before[number])):
-            found.add(number)
-            pending += blocks[number].successors
-    return found
+    whole = reached([0], lambda one: [way for way in blocks[one].ways if way != blocks[one].apart])
+    return {*range(len(blocks))} - whole
 
 
 def _may_stand_anywhere(one: SassInstruction) -> bool:

@@ -63,6 +63,11 @@ class Block:
     together: int | None = None
     apart: int | None = None
 
+    @property
+    def ways(self) -> tuple[int, ...]:
+        """The blocks that it leads to, and the one that it calls."""
+        return (*self.successors, *(() if self.callee is None else (self.callee,)))
+
 
 @dataclass(frozen=True, slots=True)
 class MachineCode:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from gpuprof.executor import WARP, LaunchResult, predecessors, reached
-from gpuprof.machine_code.linking import Anchors, Copies, Link
+from gpuprof.machine_code.linking import FIXED, Anchors, Copies, Link
 
 #: Times that bounds are passed on from block to block, at most.
 _SWEEPS = 200
@@ -73,7 +73,7 @@ class _Scale:
         self.entries: dict[int, float] = {}
         self.parted = [self._parted(number, anchors) for number, anchors in enumerate(link.anchors)]
         self._ending: dict[tuple[int, int], bool] = {}
-        come_to = reached([0], self._leads_to)
+        come_to = reached([0], lambda one: [way for way in self.blocks[one].ways if self.high[way]])
         for number in {*range(count)} - come_to:
             self.high[number] = 0.0
         self.entered = self.warps[0]
@@ -86,8 +86,10 @@ class _Scale:
             if block.apart is None:
                 continue
             near = (block, *(self.blocks[one] for one in block.successors if one != block.apart))
-            lines = {one.line for part in near for one in part.instructions if one.line in self.homes}
-            ran = [line for line in lines if self.count(line)]
+            there = [one for part in near for one in part.instructions if one.line in self.homes]
+            # Others may have come here, under predicates, from what few lanes do.
+            stay = [one for one in there if one.name in FIXED and not one.guard]
+            ran = [line for line in {one.line for one in stay or there} if self.count(line)]
             if ran and all(map(self._is_whole, ran)):
                 self.high[block.apart] = 0.0
 
@@ -104,10 +106,6 @@ class _Scale:
         counts = [count for line in anchors.branches if (count := self.count(line, self.block_parted))]
         # Of branches that became one, each may have parted other lanes.
         return counts[0] if len(counts) == 1 else None if counts else 0.0
-
-    def _leads_to(self, number: int) -> tuple[int, ...]:
-        block = self.blocks[number]
-        return (*block.successors, *((block.callee,) if block.callee is not None else ()))
 
     def count(self, line: int, counts: Sequence[float] | None = None) -> float:
         """Return how often warps ran a line of the PTX text."""

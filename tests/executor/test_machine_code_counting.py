@@ -111,6 +111,32 @@ def test_a_loop_that_is_left_in_its_middle_goes_on_as_often_as_it_begins_again()
     assert weights[3][0] == 8
 
 
+def test_what_few_lanes_do_beside_a_barrier_parts_no_warp():
+    """As `cuda::pipeline` begins: code of one lane comes there, and a loop stands beside for parted warps."""
+    ptx = "barrier.sync 0;\n@%p1 bra $L;\nld.u32 %r1, [%rd1];\n$L: st.u32 [%rd2], %r1;\nret;"
+    places = [[(1, 1), (2, 1)], [(3, 1)], [(4, 1), (5, 1)]]
+
+    def block(*code: tuple[str, str, int], after: tuple[int, ...], **more: object) -> Block:
+        return Block([SassInstruction(0, guard, name, "", line) for guard, name, line in code], after, **more)
+
+    blocks = (
+        block(("", "BRA.DIV", 3), after=(2, 1), apart=2),
+        block(("@!P0 ", "LD", 3), ("", "BAR.SYNC", 1), after=(4,)),
+        block(("", "UMOV", 3), after=(3,)),
+        block(("", "WARPSYNC.ALL", 4), ("", "BRA.U.ANY", 4), after=(3, 4)),
+        block(("", "ST", 4), ("", "EXIT", 5), after=(), leaves=True),
+    )
+    result = LaunchResult(
+        *({}, {}, {}, {}, 1, 1, True, 0),
+        block_warps=np.array([8.0, 2.0, 8.0]),
+        block_threads=np.array([256.0, 2.0, 256.0]),
+        block_parted=np.zeros(3),
+        loop_iterations={},
+    )
+    found = link(MachineCode(blocks, complete=True), ptx, places, {}, set())
+    assert weigh(found, result) == [(8, 8), (8, 8), (0, 0), (0, 0), (8, 8)]
+
+
 def test_loops_that_only_wait_are_tried_at_least_once():
     counts, _ = executed(WAITS, "waits", 1, 64)
     # Two of the warp that stores, one try of the warp that waits, and one of each warp behind the barrier.
