@@ -17,7 +17,7 @@ from gpuprof.results import Measurement, Model
 #: What a modelled time goes into, by the name of the reason: in short, and what it is.
 REASONS = {
     "issue": ("issue", "instructions, and waiting for others' turn"),
-    "dependency": ("dependency", "results of arithmetic and shared memory"),
+    "dependency": ("waiting for results", "results of arithmetic and shared memory"),
     "latency": ("memory latency", "answers of global memory on their way"),
     "bandwidth": ("memory bandwidth", "requests to global memory in a queue"),
     "barrier": ("barrier", "other warps of the block"),

@@ -80,7 +80,8 @@ _READING = (
     "rounds would have shown nine times of ten; “same” says that nothing beyond that can hide. Below each "
     "change its interval is drawn, faster to the left. What was not timed is compared by its modelled time: "
     "what the model may err by between two versions of a kernel is uncertain. What was not modelled either "
-    "is compared by its bound, the least time that exact counts allow."
+    "is compared by its bound, the least time that exact counts allow. What is marked (ref) is a library's: "
+    "the title does not count it."
 )
 
 
@@ -220,9 +221,10 @@ def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
     why = "; ".join(filter(None, ("" if case.verdict == "same" else said, *moved_texts(case))))
     verdict = f"{case.verdict}, modelled" if case.basis == "model" else case.verdict
     kernel = f"{new.kernel} {format_block(new)}" if several else new.kernel
+    kernel = f"{kernel} (ref)" if case.is_reference else kernel
     cells = (
         Cell("", mark=mark),
-        Cell(kernel, code=not several, anchor=anchor),
+        Cell(kernel, code=not (several or case.is_reference), anchor=anchor),
         *map(Cell, (new.problem.label, verdict, before, after)),
         Cell(change, drawing=drawing),
         Cell(detectable),

@@ -41,11 +41,7 @@ def steps_table(run: Run, ladder: SizeLadder, winner: Rung, anchors: Mapping[str
         Column("Step", right=False),
         Column("From", right=False),
         Column({"gain": "Gain", "model_us": "Modelled", "bound_us": "Bound"}[key], term=key),
-        Column(
-            "What moved: least times" if any(rung.shifts for rung in steps) else "What moved",
-            right=False,
-            folds=30,
-        ),
+        Column("What moved", right=False, term="bound", folds=30),
     )
     rows = []
     for before, rung in zip(befores, steps, strict=True):

@@ -4,7 +4,7 @@
 
 import shlex
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
@@ -27,15 +27,17 @@ from gpuprof.report.charts import (
     telling_kernels,
 )
 from gpuprof.report.device_facts import device_facts, names_text, rates_table
-from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
+from gpuprof.report.document import AnswerTile, Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import BoundPicture, KernelSection, anchors_of, kernel_sections, picture_of
 from gpuprof.report.ladder_table import steps_table
-from gpuprof.report.run_text import reasons
+from gpuprof.report.run_text import answer_content, overview, reasons
 from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
 from gpuprof.text import listed
 
+#: Sizes of which each has a tile.
+_MOST_TILES = 12
 #: Between what ran and the device's name.
 WHERE: dict[BackendName, str] = {
     "gpu": "on",
@@ -62,11 +64,15 @@ class SizeView:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """One problem family: its ladders and the charts across sizes, blocks and parameters."""
+    """One problem family: its ladders and the charts across sizes, blocks and parameters.
+
+    Of too many sizes for tiles, `overview` is a table of their answers.
+    """
 
     group: Group
     sizes: tuple[SizeView, ...]
     opened: int
+    overview: tuple[Content, ...]
     scaling_chart: Chart | None
     roofline_chart: Chart | None
     parameters: tuple[Content, ...]
@@ -103,7 +109,7 @@ def build_page(run: Run) -> Page:
         _group_view(run, group, f"group-{index}", anchors, charts)
         for index, group in enumerate(groups(run), 1)
     )
-    ladders = [size.ladder for view in views for size in view.sizes]
+    ladders = [size.ladder for view in views for size in reversed(view.sizes)]
     names = dict.fromkeys(view.group.operation.title for view in views)
     return Page(
         title=f"{' and '.join(names) or 'Empty run'} {WHERE[run.backend]} {names_text(run)}",
@@ -174,10 +180,18 @@ def _group_view(
         group=group,
         sizes=tuple(sizes),
         opened=fast[0] if fast else 0,
+        overview=tuple(_overview(sizes)) if len(sizes) > _MOST_TILES else (),
         scaling_chart=add(scaling) if scaling else None,
         roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
         parameters=tuple(sweep_content(run, group, briefly=False)),
     )
+
+
+def _overview(sizes: Sequence[SizeView]) -> Iterator[Content]:
+    found = [answer_content(size.answer, size.label) for size in sizes]
+    tiles = [item for item in found if isinstance(item, AnswerTile)]
+    yield from overview(tiles, {size.label: size.anchor for size in sizes})
+    yield from (item for item in found if isinstance(item, Sentence))
 
 
 def _environment(run: Run) -> Iterator[Table]:

@@ -6,7 +6,7 @@ The answer says at each size who is fastest, beside the library and the simplest
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import PurePath
@@ -39,8 +39,8 @@ from gpuprof.report.document import (
     Row,
     Section,
     Sentence,
-    Table,
     Tone,
+    folded_table,
 )
 from gpuprof.report.shortened import shortened
 from gpuprof.report.terminal import print_document
@@ -138,12 +138,12 @@ def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
     if len(held) in _MOST_KERNELS or not tiles:
         yield from found
         return
-    yield Section("", (_overview(tiles),))
+    yield from overview(tiles)
     yield from (item for item in found if isinstance(item, Sentence))
 
 
-def _overview(tiles: Sequence[AnswerTile]) -> Table:
-    """A line a size, of what fits in one."""
+def overview(tiles: Sequence[AnswerTile], anchors: Mapping[str, str] | None = None) -> Iterator[Section]:
+    """A line a size, of what fits in one; a size leads to its anchor."""
     labels = dict.fromkeys(label for tile in tiles for label, _ in tile.facts if label not in _LONG_FACTS)
     columns = [Column(label, label != "limited by", rank) for rank, label in enumerate(labels)]
     rows = []
@@ -151,9 +151,10 @@ def _overview(tiles: Sequence[AnswerTile]) -> Table:
         facts = dict(tile.facts)
         # A column of factors names in its head who is the other.
         texts = [facts.get(label, "–").removesuffix(label.removeprefix("vs")) for label in labels]
-        rows.append(Row((Cell(tile.size), Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
+        size = Cell(tile.size, anchor=(anchors or {}).get(tile.size, ""))
+        rows.append(Row((size, Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
     first = (Column("size", right=False), Column(tiles[0].lead.lower(), right=False))
-    return Table((*first, *columns), tuple(rows))
+    yield from folded_table((*first, *columns), rows, _MOST_ANSWERS, "size", "The answer at each size")
 
 
 def answer_content(answer: Answer, size: str, *, pending: bool = False) -> AnswerTile | Sentence:

@@ -30,6 +30,7 @@ from gpuprof.results import Run, Tool
 SAMPLES = Path(__file__).parents[2] / "samples"
 REPORTS = {
     "ladder": lambda: read_run(SAMPLES / "gemm-h200.json"),
+    "sizes": lambda: read_run(SAMPLES / "gemm-e4m3-by-size-h100.json"),
     "gemm": gemm_run,
     "counted": counted_run,
     "sim": sim_run,

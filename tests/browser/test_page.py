@@ -89,6 +89,18 @@ class TestFirstScreen:
         page.locator(".answers .size").last.click()
         page.locator("#group-1-size-2").wait_for(state="visible")
         assert page.locator("#group-1-size-1").is_hidden()
+        assert page.locator("#kernel-naive .brief").inner_text().startswith("4096: ")
+
+    def test_many_sizes_are_a_table_and_a_list_to_choose_from(self, visit):
+        page = visit("sizes")
+        assert page.locator("#answer tbody tr:visible").count() == 24
+        page.locator("#answer a[href='#group-1-size-3']").click()
+        page.locator("#group-1-size-3").wait_for(state="visible")
+        chooser = page.locator("#group-1 select")
+        assert chooser.evaluate("list => list.selectedIndex") == 2
+        chooser.select_option(index=5)
+        assert page.locator(".panel:visible").get_attribute("id") == "group-1-size-6"
+        assert serious(page) == []
 
 
 class TestWeight:

@@ -73,7 +73,7 @@ def test_exit_status(files, arguments, status):
         (["base.json"], "Name a base and at least one new results file."),
         (["base.json", "bsae.json"], "Did you mean base.json?"),
         (["base.json", "other.json"], "device: NVIDIA H200 → Another card"),
-        (["base.json", "again.json", "--sizes", "128"], "Add --against REVISION to measure."),
+        (["base.json", "again.json", "--sizes", "128"], "or add --against REVISION to measure."),
         (["base.json", "again.json", "--fail-on", "tiem > 3%"], "  tiem > 3%\n  ^ Did you mean time?"),
         (["base.json", "again.json", "--json", "slower.json"], "slower.json exists already."),
         (["base.json", "."], ". holds no results.json."),

@@ -156,26 +156,26 @@ def _stretched(*paths: Markup) -> Markup:
 
 
 def _vertical(plane: _Plane, named: Sequence[tuple[float, str]]) -> list[Markup]:
-    """Grid lines across, each with its value where there is room for it."""
+    """Grid lines across, where there is room for their values."""
     ticks = named or tuple((value, tick_text(value)) for value in plane.x.ticks(8))
     placed = [(plane.x.share(value), label) for value, label in ticks]
     wide = _fitting(placed, range(len(placed)), WIDE_PX)
     narrow = _fitting(placed, wide, NARROW_PX)
     found = []
-    for index, (share, label) in enumerate(placed):
+    for index in sorted(wide):
+        share, label = placed[index]
         x = place(share)
         found.append(element("line", x1=x, x2=x, y1="0", y2="100%", class_="rule"))
-        if index in wide:
-            found.append(
-                element(
-                    "text",
-                    label,
-                    x=x,
-                    y=number(plane.height + 17),
-                    text_anchor=_anchor(share, label),
-                    class_=None if index in narrow else "wide-only",
-                )
+        found.append(
+            element(
+                "text",
+                label,
+                x=x,
+                y=number(plane.height + 17),
+                text_anchor=_anchor(share, label),
+                class_=None if index in narrow else "wide-only",
             )
+        )
     return found
 
 

@@ -36,10 +36,21 @@
 
   // ---------------------------------------------------------------- choosers
 
-  /** A row of buttons of which one is pressed. */
+  /** A row of buttons of which one is pressed, or a list of many. */
   function chooser(holder, title, labels, pressed, choose) {
     const name = document.createElement("span");
     name.textContent = title;
+    const box = document.createElement("div");
+    holder.append(box);
+    if (labels.length > 12) {
+      const list = document.createElement("select");
+      list.setAttribute("aria-label", title);
+      list.append(...labels.map((label) => new Option(label)));
+      list.selectedIndex = pressed;
+      list.addEventListener("change", () => choose(list.selectedIndex));
+      box.append(name, list);
+      return (chosen) => { list.selectedIndex = chosen; choose(chosen); };
+    }
     const group = document.createElement("div");
     group.className = "choice";
     group.setAttribute("role", "group");
@@ -52,9 +63,7 @@
       button.addEventListener("click", () => press(index));
       group.append(button);
     });
-    const box = document.createElement("div");
     box.append(name, group);
-    holder.append(box);
     function press(chosen) {
       [...group.children].forEach((button, index) => button.setAttribute("aria-pressed", String(index === chosen)));
       choose(chosen);
