@@ -31,11 +31,9 @@ EXTRA, EFFICIENCY = "async_copy_shared_bank_conflicts", "global_load_efficiency_
 @each(
     counted=[
         # Names, what executor and hardware count of each, and how many differences nothing explains.
-        (LOADS, (1000, 500), (1000, 500), 0),
         # Arbitration explains up to its share of the hardware's wavefronts.
         (LOADS, (850, 0), (1000, 150), 0),
         (LOADS, (849, 0), (1000, 151), 2),
-        (LOADS, (1000, 500), (999, 499), 2),
         # Passes that differ without their conflicts are unexplained throughout.
         (LOADS, (1000, 500), (1001, 500), 2),
         # Loads wait for tensor cores that read shared memory too, not for those that read registers.
@@ -48,7 +46,6 @@ EXTRA, EFFICIENCY = "async_copy_shared_bank_conflicts", "global_load_efficiency_
         (("branch_divergent_warps",), (0,), (3,), 0),
         # L1's own count may vary by half a percent.
         ((SECTORS,), (100_000,), (100_500,), 0),
-        ((SECTORS,), (100_000,), (99_500,), 0),
         ((SECTORS,), (100_000,), (100_501,), 1),
         # Hardware adds conflicts to copies and never takes any.
         ((EXTRA,), (10,), (12,), 0),
@@ -65,9 +62,6 @@ EXTRA, EFFICIENCY = "async_copy_shared_bank_conflicts", "global_load_efficiency_
         # A card may count more than a least count, and no less; so of pipes where threads wait.
         (("warp_instructions", "pipe_alu_instructions"), (100, 10), (110, 12), 0),
         (("warp_instructions", "pipe_alu_instructions"), (100, 10), (110, 9), 1),
-        (("pipe_alu_instructions",), (10,), (12,), 1),
-        (("warp_instructions",), (100,), (110,), 0),
-        (("warp_instructions",), (100,), (99,), 1),
     ]
 )
 def test_what_explains_a_difference(counted) -> None:

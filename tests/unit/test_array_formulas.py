@@ -109,14 +109,10 @@ def test_every_function_is_tried():
 @pytest.mark.parametrize(
     ("formula", "dtype"),
     [
-        ("x", np.float64),  # however narrow the run's type
         ("h", np.float64),
         ("h * 2", np.float64),
-        ("i", np.int64),
-        ("u", np.int64),  # so that a difference may be negative
         ("u - 201", np.int64),
         ("i * 2.0", np.float64),
-        ("w", np.uint64),
         ("w // 2 + 1", np.uint64),  # a double does not hold it
         ("w & n", np.uint64),
     ],
@@ -177,23 +173,13 @@ def test_everything_else_is_refused_when_it_is_read(formula):
     [
         ("x + q", "unknown name 'q'; known are h, i, k, n, s, u, v, w, x, y, z"),
         ("x + reshape(y, (2, 6))", "cannot be evaluated: operands could not be broadcast together"),
-        ("x @ x", "cannot be evaluated: matmul: "),
         ("pad(v, (0, 1))", "each axis takes a number, or a pair"),
         ("x[5]", "cannot be evaluated: index 5 is out of bounds"),
-        ("x[1.5]", "cannot be evaluated: only integers"),
         ("sum(x, axis=7)", "cannot be evaluated: axis 7 is out of bounds"),
-        ("sum(x, axis=s / 0)", "cannot be evaluated: "),
-        ("sum(x, axis=x)", "cannot be evaluated: "),
-        ("reshape(x, (5, 5))", "cannot be evaluated: cannot reshape array of size 12"),
         ("reshape(x, -7)", "is not a shape"),
-        ("reshape(x, x)", "cannot be evaluated: "),
         ("2 ** -1", "cannot be evaluated: Integers to negative integer powers"),
-        ("bincount(i - 9)", "cannot be evaluated: "),
-        ("bincount(x)", "cannot be evaluated: "),
         ("~x", "cannot be evaluated: ufunc 'invert' not supported"),
-        ("(x, v)", "cannot be evaluated: "),
         ("n[0]", "cannot be evaluated: "),
-        ("log(x) + sum", "unknown name 'sum'"),
     ],
 )
 def test_what_numpy_refuses_is_one_sentence(formula, words):

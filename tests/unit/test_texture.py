@@ -120,7 +120,6 @@ def test_extents_are_those_of_the_array():
         ((5, 7), "f32", {"read": "normalized"}, 'read = "normalized" is for i16, i8, u16, u8'),
         ((5, 7), "u8", {"filter": "linear"}, "which is filtered only as fractions"),
         ((5, 7), "u8", {"address": "border", "border": [1]}, "what lies beyond its edges is 0"),
-        ((70000, 7), "f32", {}, "a 2d texture in a CUDA array has at most 131072 x 65536 x 1"),
         ((3, 5, 20000), "f32", {}, "a 3d texture in a CUDA array has at most 16384 x 16384 x 16384"),
         ((5, 7), "f32", {"memory": "linear"}, "start at multiples of 32 bytes; those of image are 28 bytes"),
         ((6, 4, 5), "f32", {"kind": "cube"}, "A cube has 6 square faces; image holds 6 of 5 x 4"),
@@ -166,21 +165,16 @@ def test_header_declares_a_tensor_map():
     [
         (GOOD.replace('"A"', '"D"'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
         (GOOD.replace('["BK", "128"]', "[]"), r"tensor_maps\.tiles\.box must be 1 to 5 expressions"),
-        (GOOD.replace("BK", "BQ"), r"'BQ' uses 'BQ'; known are "),
         (GOOD.replace("64", "48"), r"tensor_maps\.tiles\.swizzle_bytes is 48, not one of 0, 32, 64, 128"),
         (GOOD + "\nstride = 3", r"unknown field tensor_maps\.tiles\.stride"),
         (GOOD + '\nextents = ["K"]', r"tensor_maps\.tiles\.extents must be 2 expressions, as box has 2"),
         (GOOD + '\nstrides = ["K", "M"]', r"tensor_maps\.tiles\.strides must be 1 expressions, as box has 2"),
         (GOOD + '\nsteps = ["2"]', r"tensor_maps\.tiles\.steps must be 2 expressions"),
-        (GOOD + '\nextents = ["K", "Q"]', r"'Q' uses 'Q'; known are "),
         (GOOD + '\nfill = "one"', r"tensor_maps\.tiles\.fill is 'one', not one of zero, nan"),
         (GOOD + '\nstart = "Q"', r"'Q' uses 'Q'; known are "),
-        (GOOD + "\nstart = 4", r"tensor_maps\.tiles\.start must be a string, not 4"),
         ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
         (GOOD.replace('"A"', '["A", "D"]'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
         (GOOD.replace('"A"', "[]"), r"tensor_maps\.tiles\.array is empty; it may hold A, B, C"),
-        (GOOD.replace('"A"', '["A", 1]'), r"tensor_maps\.tiles\.array must be a list of strings"),
-        (GOOD.replace('"A"', "1"), r"tensor_maps\.tiles\.array must be a string, not 1"),
     ],
 )
 def test_header_refuses(table, message):
@@ -193,9 +187,7 @@ def test_header_refuses(table, message):
     [
         ("A", Gemm(12, 20, 36), (36, 12)),
         ("B", Gemm(12, 20, 36), (20, 36)),
-        ("C", Gemm(12, 20, 36), (20, 12)),
         ("A", Gemm(12, 20, 36, layout="col"), (12, 36)),
-        ("B", Gemm(12, 20, 36, layout="col"), (36, 20)),
     ],
 )
 def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
@@ -210,7 +202,6 @@ def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
     [
         ('box = ["16"]', (240,), ()),
         ('box = ["16", "1"]\nextents = ["K", "M / 2"]\nstrides = ["2 * K"]', (20, 6), (160,)),
-        ('box = ["4", "1", "2"]\nextents = ["4", "K / 4", "M"]', (4, 5, 12), (16, 80)),
         ('box = ["4", "1", "2", "1"]\nextents = ["4", "K / 4", "2", "6"]', (4, 5, 2, 6), (16, 80, 160)),
     ],
 )
@@ -264,17 +255,13 @@ def of_a(text):
     [
         (GOOD, Gemm(4, 8, 18), "start at multiples of 16 bytes; those of A are 72 bytes apart"),
         (of_a('box = ["BK", "257"]'), CUBE, "is 16x257 elements; the copy engine takes 1 to 256"),
-        (of_a('box = ["BK", "M - 16"]'), CUBE, "box of tiles is 16x0 elements"),
-        (of_a('box = ["2", "128"]'), CUBE, "has 8 bytes; it must be a multiple of 16"),
         (GOOD.replace('"BK"', '"2 * BK"'), CUBE, "has 128 bytes; it must be a multiple of 16, at most 64"),
         (of_a('box = ["16", "4", "1"]'), CUBE, "The box of tiles has 3 dimensions and A has 2"),
         (of_a(f'{BOX}\nextents = ["K", "M + 1"]'), CUBE, "is number 271, counted from 0, and A has 256"),
         (of_a(f'{BOX}\nextents = ["K", "0"]'), CUBE, "extents of tiles are 16x0; each must be"),
-        (of_a(f'{BOX}\nextents = ["K", "2"]\nstrides = ["K + 1"]'), CUBE, "those of A are 68 bytes apart"),
         (of_a(f'{BOX}\nsteps = ["1", "9"]'), CUBE, "steps of tiles are 1x9; the copy engine takes 1 to 8"),
         (of_a(f'{BOX}\nl2_promotion_bytes = "32"'), CUBE, "promotion of tiles is 32 bytes; it may be 0, 64"),
         (FOURTH.replace("K // 4 * 4", "K", 1), Gemm(6, 20, 33), "begins 132 bytes behind the first element"),
-        (FOURTH.replace("K // 4 * 4", "-4", 1), Gemm(6, 20, 33), "tiles begins -16 bytes behind"),
         (FOURTH.replace("4 * 4", "4 * 4 + 4", 1), Gemm(6, 20, 33), "201, counted from 0, and A has 198"),
         # Of several arrays the last one says why.
         (PACKED.replace('"cdiv(K, 4) * 4"]\n', '"K"]\n'), Gemm(12, 20, 35), "of packed are 140 bytes apart"),
