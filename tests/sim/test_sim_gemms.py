@@ -134,9 +134,17 @@ def test_right_where_blocks_share_tiles(name, size, params):
     assert measurement.counters["global_atomic_requests"].value > 0
 
 
-def test_right_where_blocks_take_tiles_in_turn():
-    measurement = measure("e4m3_turns", (390, 520, 16), sms=6)
-    assert (measurement.outcome, measurement.grid) == ("ok", (6, 1, 1)), measurement.reason
+@pytest.mark.parametrize(
+    ("name", "size", "blocks"),
+    [
+        ("e4m3_turns", (390, 520, 16), 6),
+        ("e4m3", (390, 520, 272), 6),
+        ("wgmma_store_fit", (400, 264, 200), 6),
+    ],
+)
+def test_right_where_tiles_are_more_than_sms(name, size, blocks):
+    measurement = measure(name, size, sms=6)
+    assert (measurement.outcome, measurement.grid) == ("ok", (blocks, 1, 1)), measurement.reason
 
 
 @pytest.mark.parametrize(("name", "size"), [("few_rows", (17, 64, 64)), ("realigned", (8, 8, 8))], ids=str)

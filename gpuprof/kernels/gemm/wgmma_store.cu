@@ -389,10 +389,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         if (WARPS > 4)
             shrink_to<WARPS == 8 ? 40 : 32>();
         unsigned turn = 0;
-        for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
+        bool back = false; // every other tile takes k from its end, where the L2 cache still holds what others took last
+        for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER, back = !back) {
             int m0, n0;
             find(tile, m0, n0);
-            for (int k0 = 0; k0 < K; k0 += BK, ++turn) {
+            for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
+                const int k0 = (back ? depth - 1 - k_tile : k_tile) * BK;
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
