@@ -91,13 +91,19 @@ def new(
             help="One that comes with gpuprof, a folder with operation.toml, or a .cu file without a header.",
         ),
     ],
-    file: Annotated[Path, typer.Argument(metavar="FILE.cu", help="The kernel file to write.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE.cu", help="The kernel file to write; of several kernels its name picks one."
+        ),
+    ],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    include: Annotated[list[Path] | None, parameter("include", group=None)] = None,
 ) -> None:
     """Write a commented kernel file to start from, or a header for one that has none."""
     from gpuprof.commands.new import write_starting_point
 
-    write_starting_point(operation, file, force=force)
+    write_starting_point(operation, file, force=force, include=include or ())
 
 
 def _of(module: str, name: str) -> Callable[..., int]:

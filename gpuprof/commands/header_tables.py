@@ -5,10 +5,10 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any, TypeVar
+from itertools import groupby
+from typing import TypeVar
 
-from gpuprof.backends.arguments import points_to
+from gpuprof.backends.arguments import HANDLES, points_to
 from gpuprof.cubin_file import function_of
 from gpuprof.cuda_source.host_launch import HostLaunch, UnreadableError
 from gpuprof.executor import Use
@@ -18,7 +18,6 @@ from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.generators import default_generator
 from gpuprof.text import listed, renamed
-from gpuprof.toolchain.signature import Declared
 
 _BYTES = {
     "char": "i8",
@@ -62,6 +61,38 @@ def read(question: Callable[..., T], *given: object) -> T | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """What a kernel takes: a parameter, or a member of a struct that is one.
+
+    Args:
+        type: As a declaration has it, empty where that is not understood.
+        place: Where it, or its struct, stands in the list.
+        member: How the member is reached there, such as `.width`.
+        kind: The element type of a value, or of what a pointer is to; None where no text tells.
+        lanes: How many of these an element of an array is, 0 for one.
+        use: What the kernel does with the array.
+    """
+
+    name: str
+    text: str
+    type: str
+    place: int
+    member: str = ""
+    kind: str | None = None
+    lanes: int = 0
+    use: Use | None = None
+
+    @property
+    def handle(self) -> str:
+        """`textures` or `surfaces`, for one of these."""
+        return HANDLES.get(self.type, "")
+
+    @property
+    def is_array(self) -> bool:
+        return self.type.endswith("*") or bool(self.handle)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFacts:
     """What a source says beside the parameters of a kernel.
 
@@ -69,15 +100,13 @@ class SourceFacts:
         code: The kernel, and what stands below it.
         launch: Its launch, by what formulas call its arguments.
         template: Its template's integers.
-        structs: What structs that it takes consist of.
-        constants: What the host sets before a launch: types, and the extents of an array.
+        variables: What a kernel uses that is no parameter: types, extents of an array, and for what.
     """
 
     code: str
     launch: Callable[..., HostLaunch]
     template: Sequence[str]
-    structs: Mapping[str, Sequence[Declared]]
-    constants: Mapping[str, tuple[str, Sequence[str]]]
+    variables: Mapping[str, tuple[str, Sequence[str], Use]]
 
 
 def accessed(use: Use | None) -> str:
@@ -86,64 +115,85 @@ def accessed(use: Use | None) -> str:
     return named if named in ELEMENT_TYPES else "f32"
 
 
-def _role(declared: Declared, use: Use | None, told: bool) -> str:
+def _role(one: Taken, told: bool) -> str:
     """The role of an array, by what the kernel does with it, else by how its pointer is declared."""
+    if one.handle:
+        return "in" if one.handle == "textures" else "out"
     if not told:
-        return "in" if "const" in declared.text.partition("*")[0].split() else "out"
+        return "in" if "const" in one.text.partition("*")[0].split() else "out"
+    return _role_of(one.use)
+
+
+def _role_of(use: Use | None) -> str:
     return "in" if use is None or not use.written else "inout" if use.read else "out"
 
 
 def header_tables(
     entry: str,
     own: Mapping[str, int],
-    taken: Sequence[Declared],
-    uses: Sequence[Use | None] | None,
+    taken: Sequence[Taken],
+    compiled: bool,
     block: Sequence[int],
     around: SourceFacts,
 ) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
     operation = function_of(re.split("[<(]", entry)[0].rpartition("::")[2])
     lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
-    structs = around.structs
-    flat = [*taken, *(member for members in structs.values() for member in members)]
-    kinds = {one.name: element_type(one.type.replace("**", "*")) for one in flat}
-    if len(kinds) < len(flat) or not kinds.keys().isdisjoint(RESERVED):
-        structs, kinds = {}, {one.name: kinds[one.name] for one in taken}
-    told = [*zip(taken, uses or repeat(None), strict=False)]
-    arrays = {one.name: kinds[one.name] or accessed(use) for one, use in told if one.type.endswith("*")}
-    vectors = {one.name: kinds[one.name] and VECTOR.search(one.type.rstrip("* ")) for one in taken}
-    lanes = {name: found[0] for name, found in vectors.items() if found}
-    values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
+    by_name = {one.name: one for one in taken}
+    arrays = {one.name: one.kind or accessed(one.use) for one in taken if one.is_array}
+    lanes = {one.name: str(one.lanes) for one in taken if one.lanes}
+    values = {one.name: one.kind for one in taken if one.kind and one.name not in arrays}
     scalars = {name: kind for name, kind in values.items() if is_float(kind)}
     sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
-    places = {one.name: place for place, one in enumerate(taken)}
-    known: dict[int, Any] = {places[name]: name for name in sizes if name in places}
-    for name, members_of in structs.items():
-        known[places[name]] = {f".{one.name}": one.name for one in members_of if one.name in sizes}
-    host, alone = around.launch(known, around.template, {*kinds, *own, *RESERVED}), around.launch()
+    known: dict[int, dict[str, str]] = {}
+    for name in sizes:
+        known.setdefault(by_name[name].place, {})[by_name[name].member] = name
+    host, alone = around.launch(known, around.template, {*by_name, *own, *RESERVED}), around.launch()
     launch = _launch_told(host, alone, own)
     of_grid = [*host.free, *sizes] or ["n"]
-    allocated = {
-        name: read(host.shape, places[name], ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)))
+    allocated: dict[str, list[str] | None] = {
+        name: read(
+            host.shape,
+            by_name[name].place,
+            ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)),
+            by_name[name].member,
+        )
         for name, kind in arrays.items()
         if name not in lists
     }
-    defaults = [read(alone.argument, places.get(name, len(places))) or "" for name in [*sizes, *host.free]]
+    places = [(by_name[name].place, by_name[name].member) for name in sizes]
+    defaults = [read(alone.argument, *place) or "" for place in places] + [""] * len(host.free)
     sizes = [*sizes, *host.free] or ["n"]
-    roles = {
-        one.name: _role(one, use, bool(uses) and one.name not in lists)
-        for one, use in told
-        if one.name in arrays
-    }
+    roles = {one.name: _role(one, compiled and one.name not in lists) for one in taken if one.is_array}
+    symbols, guessed = {}, []
+    for name, (kind, cut, use) in around.variables.items():
+        called = f"{name}_" if name in {*by_name, *sizes, *RESERVED} else name
+        if cut or _role_of(use) != "in":
+            arrays[called], roles[called], allocated[called] = kind, _role_of(use), [*cut] or ["1"]
+        elif is_float(kind):
+            scalars[called] = kind
+        else:
+            guessed.append(name)
+        symbols[name] = "1" if name in guessed else called
     if not {"out", "inout"} & {*roles.values()}:
-        roles |= dict.fromkeys([*arrays][-1:], "out")
+        roles |= dict.fromkeys([one.name for one in taken if one.is_array][-1:], "out")
     written = [lists.get(name, name) for name, role in roles.items() if role != "in"]
     names = {*arrays, *scalars, *sizes}
-    # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
-    arguments = [one.name if one.name in names else "1" if kinds[one.name] else "0" for one in taken]
-    for name, members_of in structs.items():
-        each = [f"{one.name if one.name in names else 1}{_as(kinds[one.name])}" for one in members_of]
-        arguments[places[name]] = f"{{{', '.join(each)}}}"
+    arguments, unknown = [], []
+    for _, group in groupby(taken, lambda one: one.place):
+        each = [*group]
+        texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
+        if each[0].is_array and (behind := read(host.offset, each[0].place)) and _words(behind) <= names:
+            texts = [f"{texts[0]} + {behind}"]
+        unknown += [
+            f"{one.name} ({one.type or one.text})"
+            for one in each
+            if not (one.is_array or one.kind) and (one.type or one.text)
+        ]
+        if each[0].member:
+            widths = ("" if one.is_array else _as(one.kind) for one in each)
+            texts = [f"{{{', '.join(map(''.join, zip(texts, widths, strict=True)))}}}"]
+        arguments += texts
     guards = _guards(around.code)
     bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
     if len(bounds) != len(block):
@@ -154,9 +204,17 @@ def header_tables(
     yield f'operation = "{operation}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
-    if defaults and all(one.isdecimal() and int(one) for one in defaults):
+    shapes = [one for name in arrays for one in allocated.get(name) or [*sizes]]
+    if sizes == ["n"] and all(map(str.isdecimal, [*shapes, *(launch.grid or sizes)])):
+        yield 'default_sizes = "1" # nothing depends on it: the file fixes all extents'
+    elif defaults and all(one.isdecimal() and int(one) for one in defaults):
         yield f'default_sizes = "{"x".join(defaults)}" # as the file launches it'
-    yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
+    note = (
+        f"TODO: {listed(unknown)}; a struct as its members in braces"
+        if unknown
+        else "or formulas of integers"
+    )
+    yield f"arguments = {listed_texts(arguments)} # {note}"
     if own:
         yield from ("[parameters] # of the template", *(f"{name} = {value}" for name, value in own.items()))
     guess = "TODO: " * (not all(map(allocated.get, arrays)))
@@ -165,7 +223,7 @@ def header_tables(
     for name, kind in arrays.items():
         called = lists.get(name, name)
         role = f', role = "{roles[name]}"' if called in written else ""
-        guess = " # or inout, where it reads what it held" if uses is None or name in lists else ""
+        guess = " # or inout, where it reads what it held" if not compiled or name in lists else ""
         note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
         shape = allocated.get(name) or extents
         shape = extents if sorted(shape) == sorted(extents) else shape  # a product of theirs has no order
@@ -175,16 +233,14 @@ def header_tables(
         elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
         both_ways = 1 + (roles[name] == "inout")
         moved[elements] = moved.get(elements, 0) + both_ways * ELEMENT_TYPES[kind].nbytes
-    symbols = {}
-    for name, (kind, cut) in around.constants.items():
-        called = f"{name}_" if name in {*kinds, *sizes, *RESERVED} else name
-        symbols[name] = called if cut or is_float(kind) else "1"
-        if cut:
-            yield f'{called} = {{ shape = {listed_texts(cut)}, dtype = "{kind}" }}'
-        elif is_float(kind):
-            scalars[called] = kind
+    for name in (name for name in arrays if name in by_name and by_name[name].handle):
+        yield f"[{by_name[name].handle}.{name}] # TODO: filter, address, normalized … as the host has them"
+        if name in lanes:
+            yield f"channels = {lanes[name]}"
     if symbols:
-        yield "[symbols] # what the host sets before the launch"
+        yield "[symbols] # what variables hold before the launch" + f"; TODO: {listed(guessed)}" * bool(
+            guessed
+        )
         yield from (f'{name} = "{value}"' for name, value in symbols.items())
     if lists:
         yield "[workspace] # addresses of equal parts"

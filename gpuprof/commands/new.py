@@ -3,6 +3,7 @@
 """`gpuprof new`: a kernel file to start from, or a header for a kernel that has none."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuprof.commands.output import print_written, write_file
@@ -17,7 +18,7 @@ from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 
 
-def write_starting_point(what: str, path: Path, *, force: bool) -> None:
+def write_starting_point(what: str, path: Path, *, force: bool, include: Sequence[Path] = ()) -> None:
     """Write a kernel file, and say how to measure it."""
     given = Path(what)
     built = given.suffix in (".ptx", ".cubin") and given.is_file()
@@ -29,9 +30,10 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     if path.suffix != ".cu" and not built:
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
     if built or (given.suffix in (".cu", ".cuh") and given.is_file()):
-        _write(path, built_header(given) if built else with_own_header(given, read_source(given)), force)
-        file = shlex.quote(what if built else str(path))
-        say(f"Next: complete what {path.name} marks TODO; gpuprof run {file}")
+        text = built_header(given) if built else ""
+        _write(path, text or with_own_header(given, read_source(given), path.stem, include), force)
+        words = ["gpuprof", "run", what if built else str(path), *(f"-I{folder}" for folder in include)]
+        say(f"Next: complete what {path.name} marks TODO; {shlex.join(words)}")
         return
     operation, ladder, command = _found(what, path)
     for kernel in ladder.kernels if ladder else ():

@@ -4,18 +4,18 @@
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
 from keyword import iskeyword
 from math import prod
 from pathlib import Path
 
+from gpuprof.backends.arguments import HANDLES
 from gpuprof.commands.header_tables import (
     THREADS,
     VECTOR,
     SourceFacts,
+    Taken,
     accessed,
     element_type,
     header_tables,
@@ -27,18 +27,19 @@ from gpuprof.cuda_source.declarations import declarations, members
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
 from gpuprof.cuda_source.host_launch import HostLaunch
 from gpuprof.cuda_source.masking import blank, masked
+from gpuprof.cuda_source.unfolding import unfolded
 from gpuprof.errors import GpuprofError, InputError
-from gpuprof.executor import UnsupportedInstruction, Use, array_uses
+from gpuprof.executor import ArrayUses, UnsupportedInstruction, Use, array_uses
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.carried import carried_files
+from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.header import header_span
-from gpuprof.kernels.starting_point import listed_texts
 from gpuprof.problems.declaration import RESERVED
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.text import renamed
+from gpuprof.text import listed, one_line, renamed
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
-from gpuprof.toolchain.signature import BlockLimits, Declared, declared_parameters
+from gpuprof.toolchain.signature import BlockLimits, Declared, Parameter, declaration, declared_parameters
 
 _TYPE = re.compile(r"(?:typename|class|template)\b")
 #: The value of a template's own parameter.
@@ -49,26 +50,35 @@ _TARGET = "sm_90"
 _BLOCKS = {1: (THREADS,), 2: (16, 16), 3: (8, 8, 4)}
 
 
-def with_own_header(path: Path, source: str) -> str:
-    """The source below a header for the function called like the file, or else the first that takes anything.
+def with_own_header(path: Path, source: str, called: str = "", folders: Sequence[Path] = ()) -> str:
+    """The source below a header for one of its functions.
+
+    It is the one called so, or like the file, or else the first that takes anything.
+
+    Args:
+        folders: Where it finds what it includes, beside its own.
 
     Raises:
-        InputError: It has one, or no kernel.
+        InputError: It has a header, or no kernel, or one that leaves nothing to check.
     """
     if header_span(source) is not None:
         raise InputError(f"{path} has a header.", fix=f"gpuprof run {path} measures it.")
-    functions = kernel_functions(source)
+    written = unfolded(source)
+    functions = kernel_functions(written)
     if not functions:
         raise InputError(f"{path} has no __global__ function.", fix="Name a file with a kernel.")
-    named = [one for one in functions if one.name == path.stem]
+    named = [one for word in (called, path.stem) for one in functions if function_name(one.name) == word]
     function = next(iter(named or [one for one in functions if one.parameters] or functions))
     others = [one.entry for one in functions if one is not function]
-    name = function.name.rpartition("::")[2]
-    values, own, code = [], {}, _without_other_kernels(source, name)
-    host = HostLaunch(source, name, _bytes_of)
-    template = zip(function.template or (), function.template_names, _instance(source, function), strict=True)
-    for declared, word, given in template:
+    name = function_name(function.name)
+    carried = carried_files(source, path, folders)
+    texts = (written, *carried.values())
+    values, own, code = [], {}, _without_other_kernels(written, name)
+    host = HostLaunch(written, name, _bytes_of, beside=carried.values())
+    instance, aliases = _instance(written, function), _aliases("\n".join((code, *carried.values())))
+    for declared, word, given in zip(function.template or (), function.template_names, instance, strict=True):
         if _TYPE.match(declared):
+            given = aliases.get(given.rpartition("::")[2], given)
             defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
             values.append(given if defined or element_type(f"{given} *") else "float")
             continue
@@ -78,42 +88,92 @@ def with_own_header(path: Path, source: str) -> str:
         if declared != word:
             own[values[-1]] = int(number)
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
-    taken = [
-        replace(one, name=_usable(one.name))
-        for one in declared_parameters([source], entry, _aliases(code)) or ()
-    ]
-    instance = dict(zip(function.template_names, values, strict=True))
-    if is_one_of_several(source, name):
-        entry += f"({renamed(function.types, instance)})"
+    taken = declared_parameters([written], entry, aliases) or ()
+    types = dict(zip(function.template_names, values, strict=True))
+    if is_one_of_several(written, name):
+        entry += f"({renamed(function.types, types)})"
     threads, blocks = (
         1 + "xyz".index(max("x", *re.findall(rf"\b{place}Idx\s*\.\s*([xyz])\b", code)))
         for place in ("thread", "block")
     )
     block = _BLOCKS[threads] + (1,) * (blocks - threads)
-    uses: list[Use | None] | None = None
-    with suppress(GpuprofError):  # it need not compile as it stands
+    uses, broken = None, ""
+    try:
         options = compiler_options(target_of(_TARGET, (source,)))
-        carried = carried_files(source, path, ())
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
+        taken = (*map(partial(_as_compiled, code), taken, made.parameters),)
+    except GpuprofError as error:
+        broken = one_line(str(error)).replace("*/", "* /")
+    parameters = _parameters(taken, uses, texts)
     begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
-    structs = {one.name: held for one in taken if (held := _members(source, one.type))}
     around = SourceFacts(
         code[begin:],
-        partial(HostLaunch, source, name, lambda one: _bytes_of(str(instance.get(one, one)))),
+        partial(
+            HostLaunch,
+            written,
+            name,
+            lambda one: _bytes_of(types.get(one) or one, texts),
+            beside=carried.values(),
+        ),
         [one if one in own else "" for one in values],
-        structs,
-        {
-            found["name"]: (
-                kind,
-                [read(host.formula, one) or "" for one in re.findall(r"\[([^\]]*)", found["extents"])],
-            )
-            for found in _CONSTANT.finditer(code)
-            if (kind := element_type(found["type"])) and len(re.findall(rf"\b{found['name']}\b", code)) > 1
-        },
+        _variables(code, uses, host),
     )
-    lines = [*header_tables(entry, own, taken, uses, block, around)]
-    return "\n".join(("/*gpuprof", *_named(others), *lines, "*/", source))
+    tables = [*header_tables(entry, own, parameters, uses is not None, block, around)]
+    if not any('role = "' in line for line in tables):
+        what = f"{path}:{function.line}: {name} writes to no array, so that nothing of it can be checked."
+        fix = broken or "What it computes belongs in an array that it takes, or in a __device__ variable."
+        raise InputError(what, fix=fix)
+    todo = [f"# TODO: {broken.rstrip('.')}. What is said of the kernel is a guess."] * bool(broken)
+    return "\n".join(("/*gpuprof", *todo, *_named(others), *tables, "*/", source))
+
+
+def _as_compiled(code: str, declared: Declared, compiled: Parameter) -> Declared:
+    """A parameter; a number of a type that no text tells, such as one of a library's, as what it is."""
+    told = declared.type.endswith("*") or declared.type in HANDLES or element_type(declared.type)
+    is_enum = re.search(rf"\benum\b[^;{{}}]*\b{re.escape(declared.type)}\s*\{{", code)
+    is_number = not (told or is_enum or compiled.is_struct) and compiled.nbytes >= 4
+    return replace(declared, type=_type_of(compiled)) if is_number else declared
+
+
+def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequence[str]) -> list[Taken]:
+    """What a kernel takes, structs as their members, which bear their struct's name where that must be."""
+    structs = [_members(one.type, texts) for one in taken]
+    names = [one.name for one in (*taken, *(member for held in structs for member in held))]
+    is_plain = len({*names}) == len(names) and {*names}.isdisjoint(RESERVED)
+    found = []
+    for place, (one, held) in enumerate(zip(taken, structs, strict=True)):
+        begin = 0
+        for member in held or [one]:
+            nbytes = 8 if member.type.endswith("*") else _bytes_of(member.type) or 1
+            begin = -(-begin // nbytes) * nbytes
+            stars = member.type.endswith("*")
+            kind, vector = (
+                element_type(member.type.replace("**", "*")),
+                VECTOR.search(member.type.rstrip("* ")),
+            )
+            lanes = int(vector[0]) if kind and vector else 0
+            pointee = _members(member.type.rstrip("* "), texts) if stars and not kind else []
+            if len({one.type for one in pointee}) == 1:
+                kind, lanes = element_type(f"{pointee[0].type} *"), len(pointee)
+            texel = re.compile(rf"\btex\w+\s*<([\w\s]+)>\s*\(\s*{re.escape(member.name)}\b")
+            if member.type in HANDLES and (told := texel.search(texts[0])):
+                vector = VECTOR.search(told[1].strip())
+                kind, lanes = element_type(f"{told[1].strip()} *"), int(vector[0]) if vector else 0
+            found.append(
+                Taken(
+                    _usable(member.name if not held or is_plain else f"{one.name}_{member.name}"),
+                    member.text,
+                    member.type,
+                    place,
+                    f".{member.name}" * bool(held),
+                    kind,
+                    lanes,
+                    uses.parameters[place].get(begin) if uses else None,
+                )
+            )
+            begin += nbytes
+    return found
 
 
 def _usable(name: str) -> str:
@@ -123,7 +183,7 @@ def _usable(name: str) -> str:
 
 def _named(others: Sequence[str]) -> list[str]:
     """A line on a file's other kernels, if any."""
-    return [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
+    return [f"# Other kernels, for entry: {listed(others, 8)}"] * bool(others)
 
 
 def _without_other_kernels(source: str, name: str) -> str:
@@ -135,10 +195,13 @@ def _without_other_kernels(source: str, name: str) -> str:
     return code
 
 
-def _bytes_of(written: str) -> int | None:
-    """Bytes of a type of C; None where it is not known here."""
+def _bytes_of(written: str, texts: Sequence[str] = ()) -> int | None:
+    """Bytes of a type of C, or of a struct of equal members; None where it is not known here."""
     kind, lanes = element_type(f"{written} *"), VECTOR.search(written)
-    return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1) if kind else None
+    if kind:
+        return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1)
+    sizes = [_bytes_of(one.type) for one in _members(written, texts)]
+    return sum(filter(None, sizes)) if len({*sizes}) == 1 else None
 
 
 def _aliases(code: str) -> dict[str, str]:
@@ -152,26 +215,43 @@ def _aliases(code: str) -> dict[str, str]:
     return {name: kind.strip() for kind, name in found if element_type(f"{kind.strip()} *")}
 
 
-def _members(source: str, struct: str) -> list[Declared]:
-    """The numbers that a struct consists of; none where it has anything else."""
+def _members(struct: str, texts: Sequence[str]) -> list[Declared]:
+    """The numbers and pointers that a struct consists of; none where it has anything else."""
     found: list[Declared] = []
-    for one in declarations(source) or ():
+    for one in (one for text in texts for one in declarations(text) or ()) if struct else ():
         around = re.sub(r"\{.*\}", "", one.code, flags=re.DOTALL)
-        if not struct or not re.search(rf"\bstruct\b.*\b{re.escape(struct)}\b", around):
+        if not re.search(rf"\bstruct\b.*\b{re.escape(struct)}\b", around, re.DOTALL) or "{" not in one.code:
             continue
         for member in members(one):
-            told = re.fullmatch(
-                r"\s*(?P<type>[\w\s]+?)\s*(?P<names>\b\w+(?:\s*,\s*\w+)*)\s*;\s*", member.code
-            )
-            if not told or not element_type(told["type"]):
+            told = re.fullmatch(r"\s*([\w\s:]+?)([*\s]*\b\w+(?:\s*,[*\s]*\w+)*)\s*;\s*", member.code)
+            held = [declaration(f"{told[1]} {name}", {}) for name in told[2].split(",")] if told else []
+            if not held or not all(element_type(part.type) for part in held):
                 return []
-            found += [Declared(told[0], told["type"], name.strip()) for name in told["names"].split(",")]
+            found += held
+        break
     return found
 
 
-_CONSTANT = re.compile(
-    r"\b__constant__\s+(?P<type>[\w\s:]+?)\s*\b(?P<name>\w+)\s*(?P<extents>(?:\[[^\]]*\]\s*)*);"
+_VARIABLE = re.compile(
+    r"\b__(?P<space>constant|device)__\s+(?P<type>[\w\s:]+?)\s*(?P<held>\b\w+\s*(?:[\[,=][^;]*)?);"
 )
+
+
+def _variables(code: str, uses: ArrayUses | None, host: HostLaunch) -> dict[str, tuple[str, list[str], Use]]:
+    """Variables that a kernel uses, but what the source itself gives a value for good."""
+    found: dict[str, tuple[str, list[str], Use]] = {}
+    declared = ((told, one) for told in _VARIABLE.finditer(code) for one in split_list(told["held"]))
+    for told, one in declared:
+        word, kind = re.findall(r"\w+", one)[0], element_type(told["type"])
+        named = re.compile(rf"(?:.*\D{len(word)})?{word}(?:E\w*)?")  # mangled, if static or in a namespace
+        held = [use for name, use in uses.variables.items() if named.fullmatch(name)] if uses else []
+        use = held[0] if held else None
+        if uses is None and told["space"] == "constant" and len(re.findall(rf"\b{word}\b", code)) > 1:
+            use = Use("", read=True)
+        if kind and use and (use.written or "=" not in one):
+            cut = re.findall(r"\[([^\]]*)", one.partition("=")[0])
+            found[word] = (kind, [read(host.formula, extent) or "" for extent in cut], use)
+    return found
 
 
 def _instance(source: str, function: KernelFunction) -> list[str]:
@@ -204,23 +284,31 @@ def built_header(path: Path) -> str:
     (kernel,) = compiled_kernels(held.built.ptx, [entry], "", held.built.cubin, "", ())
     uses = _uses_of_ptx(held.built.ptx, entry)
     taken = []
-    for number, (one, use) in enumerate(zip(kernel.parameters, uses or repeat(None), strict=False)):
+    for place, one in enumerate(kernel.parameters):
+        use = uses.parameters[place].get(0) if uses else None
+        kind = _type_of(one)
         if one.is_pointer or (one.may_be_pointer and (use or uses is None)):
             kind = f"{ELEMENT_TYPES[accessed(use)].c_type} *"
-        else:
-            kind = f"{'float' if one.type[0] == 'f' else 'int'}{8 * one.nbytes}"
-            kind = {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
         if one.is_struct or (one.is_pointer and uses is not None and use is None):
             kind = ""  # Triton's hidden pointers are null where nothing is behind them
-        taken.append(Declared(f"const {kind}", kind, f"x{number}"))
+        text = one.text if one.is_struct else f"const {kind}"
+        taken.append(Taken(f"x{place}", text, kind, place, kind=element_type(kind), use=use))
     block = _allowed(kernel.block_limits, (THREADS,))
     others = [one for one in held.entries if one != entry]
-    nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, {})
-    return "\n".join((*_named(others), *header_tables(entry, {}, taken, uses, block, nothing), ""))
+    nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {})
+    return "\n".join(
+        (*_named(others), *header_tables(entry, {}, taken, uses is not None, block, nothing), "")
+    )
 
 
-def _uses_of_ptx(ptx: str, entry: str) -> list[Use | None] | None:
-    """What a kernel does with the array of each parameter; None where that cannot be told."""
+def _type_of(compiled: Parameter) -> str:
+    """What a number is in C, as far as machine code tells."""
+    kind = f"{'float' if compiled.type[0] == 'f' else 'int'}{8 * compiled.nbytes}"
+    return {"float32": "float", "float64": "double"}.get(kind, f"{kind}_t")
+
+
+def _uses_of_ptx(ptx: str, entry: str) -> ArrayUses | None:
+    """What a kernel does with arrays; None where that cannot be told."""
     try:
         return array_uses(ptx, entry) if ptx else None
     except UnsupportedInstruction:

@@ -12,6 +12,7 @@ left out where no kernel that is wanted can need it.
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, takewhile
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
 from gpuprof.cuda_source.functions import annotations, kernel_functions
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked, without_directives
+from gpuprof.cuda_source.unfolding import makers
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
 #: Words in front of a function's name that hide no mark of the device.
@@ -131,7 +133,8 @@ def without_lines(
     taken = {word for one in kernels for word in re.findall(r"\w+\b(?!\s*::)", " ".join(one.parameters))}
     cut = [one for text in texts.values() for one in declarations(text) or ()]
     functions = [_name_of(one) for one in cut if one.is_function]
-    found = _Removable(_device_marks(code), taken, wanted, functions)
+    device = _device_marks(code)
+    found = _Removable(device, makers(code, device), taken, wanted, functions)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
@@ -148,12 +151,14 @@ class _Removable(Struct, frozen=True):
 
     Args:
         device: Finds what marks a declaration for the device.
+        making: Macros whose calls make one.
         taken: Words of what kernels take, types among them.
         wanted: Names of the kernels that stay.
         names: Of all functions, each as often as it is declared.
     """
 
     device: "re.Pattern[str]"
+    making: Container[str]
     taken: set[str]
     wanted: Container[str]
     names: Sequence[str]
@@ -178,6 +183,8 @@ class _Removable(Struct, frozen=True):
                 *_, (_, _, end) = takewhile(lambda call: call[0] == macro, called[at:])
             code = one.head[begin:end]
             return Declaration(one.begin + begin, one.begin + end, code, code, ())
+        made = max((end for macro, _, end in called if macro.rstrip("( ") in self.making), default=0)
+        one = replace(one, begin=one.begin + made, head=one.head[made:], code=one.code[made:])
         if not one.is_function and _MARKED_TYPE.search(one.head):
             inner = self.around(position, members(one), is_member=True)
             held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))

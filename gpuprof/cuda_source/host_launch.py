@@ -72,6 +72,7 @@ class HostLaunch:
             struct, by its members.
         template: What they call those of its template; a launch that names them alike is read so.
         taken: What they use for something else.
+        beside: Files that it includes.
         plainly: Whether it is no kernel, but called as functions are.
     """
 
@@ -84,11 +85,14 @@ class HostLaunch:
         template: Sequence[str] = (),
         taken: Collection[str] = (),
         *,
+        beside: Collection[str] = (),
         plainly: bool = False,
     ) -> None:
-        self._source, self._plainly = source, plainly
-        self._file, self._taken, self._bytes_of = masked(source), taken, bytes_of
-        self._outside = "".join(one.code for one in declarations(source) or () if not one.is_function)
+        self._source, self._beside, self._plainly = source, beside, plainly
+        texts, self._taken, self._bytes_of = (source, *beside), taken, bytes_of
+        self._file = "\n".join(map(masked, texts))
+        every = (one for text in texts for one in declarations(text) or ())
+        self._outside = "".join(one.code for one in every if not one.is_function)
         self._call = (_call if plainly else _launch)(source, kernel)
         self._depth = 0
         #: What formulas name that the kernel is not told.
@@ -102,9 +106,10 @@ class HostLaunch:
             if name and re.fullmatch(r"[A-Za-z_]\w*", word):
                 self._known.setdefault(word, set()).add(name)
 
-    def argument(self, place: int) -> str:
-        """What is given for a parameter."""
-        return self.formula(self._call.arguments[place] if place < len(self._call.arguments) else "")
+    def argument(self, place: int, member: str = "") -> str:
+        """What is given for a parameter, or for a member of it."""
+        given = self._call.arguments[place : place + 1]
+        return self.formula(f"{given[0]}{member}" if given else "")
 
     def extents(self, place: int) -> list[str]:
         """The grid, place 0, or the block, place 1."""
@@ -122,15 +127,19 @@ class HostLaunch:
         """An integer of host code."""
         return ast.unparse(self._parsed(text))
 
-    def shape(self, place: int, nbytes: int) -> list[str]:
+    def offset(self, place: int) -> str:
+        """What is added to the address that is given for a parameter."""
+        return self.formula("".join(self._call.arguments[place : place + 1]).partition("+")[2])
+
+    def shape(self, place: int, nbytes: int, member: str = "") -> list[str]:
         """Extents of what is given for a parameter, elements of so many bytes, as `cudaMalloc` has them."""
         if place >= len(self._call.arguments):
             raise UnreadableError
-        name = re.escape(self._call.arguments[place])
+        name = re.escape(self._call.arguments[place].partition("+")[0].strip() + member)
         found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._call.body)
         size = _list_at(self._call.body, found.end())[1:2] if found else []
         if not size:
-            return self._outer_shape(place, nbytes)
+            return self._outer_shape(place, nbytes, member)
         constant, extents = 1, []
         for one in _parts(self._parsed(size[0]), ast.Mult):
             factor = _constant(one)
@@ -140,7 +149,7 @@ class HostLaunch:
             raise UnreadableError
         return [*extents, *[str(constant // nbytes)] * (constant > nbytes or not extents)]
 
-    def _outer_shape(self, place: int, nbytes: int) -> list[str]:
+    def _outer_shape(self, place: int, nbytes: int, member: str) -> list[str]:
         """Extents of an array that the function around the launch is given, as its caller allocates it."""
         named = re.search(r"\b(\w+)\s*(?=\()", self._call.head)
         listed = _list_at(self._call.head, named.end()) if named else []
@@ -149,8 +158,17 @@ class HostLaunch:
             raise UnreadableError
         told = enumerate(self._known.get(one, set()) for one in taken)
         known = {index: next(iter(names)) for index, names in told if len(names) == 1}
-        outer = HostLaunch(self._source, named[1], self._bytes_of, known, (), self._taken, plainly=True)
-        extents = outer.shape(taken.index(self._call.arguments[place]), nbytes)
+        outer = HostLaunch(
+            self._source,
+            named[1],
+            self._bytes_of,
+            known,
+            (),
+            self._taken,
+            beside=self._beside,
+            plainly=True,
+        )
+        extents = outer.shape(taken.index(self._call.arguments[place]), nbytes, member)
         if any(one.isdecimal() and one != "1" for one in extents):  # perhaps what a size is computed of
             raise UnreadableError
         self.free += [name for name in outer.free if name not in self.free]
@@ -233,6 +251,8 @@ class HostLaunch:
                 return ast.Name("sm_count")
             case ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis):
                 return [*self._extents(name), ast.Constant(1), ast.Constant(1)]["xyz".index(axis)]
+            case ast.Attribute(value=ast.Name(id=name), attr=member):
+                return self._parsed(self._definition(rf"{name}\s*\.\s*{member}"))
             case ast.BinOp(
                 left=left, op=ast.LShift() | ast.RShift() as op, right=ast.Constant(value=int() as bits)
             ):

@@ -54,7 +54,7 @@ Each room uses only those named before it: `faults`; `lanes` (masks, types and t
 copy engine and the units of textures, and what reads directives of PTX.
 """
 
-from gpuprof.executor.decode import Program, array_uses, flow_of, load_program
+from gpuprof.executor.decode import ArrayUses, Program, array_uses, flow_of, load_program
 from gpuprof.executor.definedness.following import Definedness
 from gpuprof.executor.faults import (
     FaultKind,
@@ -90,6 +90,7 @@ __all__ = [
     "Access",
     "AccessPair",
     "Argument",
+    "ArrayUses",
     "Buffer",
     "CountedTotals",
     "Deed",

@@ -208,6 +208,16 @@ class Interface:
     architecture: int
 
 
+class ArrayUses(NamedTuple):
+    """What a kernel does with the arrays that its parameters point to, and with variables, by their names.
+
+    Of a parameter by the byte where the pointer stands, 0 unless it is a struct.
+    """
+
+    parameters: list[dict[int, Use]]
+    variables: dict[str, Use]
+
+
 class PtxListing(NamedTuple):
     """What of the text tells which machine code is whose.
 
@@ -281,14 +291,19 @@ def flow_of(program: Program) -> list[BasicBlock]:
     return _flow(_kernel(program.interface.module, program.interface.entry))
 
 
-def array_uses(ptx: str, entry: str) -> list[Use | None] | None:
-    """Return what a kernel does with the array that each parameter points to; raises as `load_program` does.
-
-    None for a parameter by whose value nothing is addressed; None for all if it writes where nothing tells.
-    """
+def array_uses(ptx: str, entry: str) -> ArrayUses | None:
+    """Return what a kernel does with arrays; None if nothing tells where it writes."""
     kernel = _kernel(ptx, entry)
-    uses = uses_of(kernel, _flow(kernel))
-    return None if uses is None else [uses.get(variable.name) for variable in kernel.params]
+    uses = uses_of(_flow(kernel))
+    if uses is None:
+        return None
+    variables: dict[str, Use] = {}
+    for (name, _), use in uses.items():
+        before = variables.setdefault(name, use)
+        variables[name] = Use(use.type, before.read or use.read, before.written or use.written)
+    names = [variable.name for variable in kernel.params]
+    parameters = [{at: use for (one, at), use in uses.items() if one == name} for name in names]
+    return ArrayUses(parameters, variables)
 
 
 def _kernel(ptx: str, entry: str) -> Function:

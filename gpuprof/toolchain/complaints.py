@@ -21,6 +21,7 @@ from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 NAMES = "__nv_name_map"
 #: How many errors there were.
 _COUNT = re.compile(r"\d+ (?:catastrophic )?errors? detected")
+_ERROR = re.compile(r"\berrors?\b(?: detected|[^:(]*:)|ptxas fatal")
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
 #: What NVRTC adds to that where it was told of no folder.
 _NO_FOLDERS = " (no directories in search list)"
@@ -82,7 +83,7 @@ def explain(
 ) -> CompileError:
     """The error of a source that NVRTC rejected."""
     lines = log.replace(_NO_FOLDERS, "").splitlines()
-    errors = [line.strip() for line in lines if "error" in line or "ptxas fatal" in line]
+    errors = [line.strip() for line in lines if _ERROR.search(line)]
     own = [line for line in errors if not (line.startswith(NAMES) or _COUNT.match(line))]
     if own or not errors:
         first = own[0] if own else "see the log"
@@ -193,6 +194,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return "Another file defines it: a kernel file includes all that its kernels call."
     if "device-side kernel launch" in first:
         return "Kernels that launch others cannot be run: keep it between #ifndef __CUDACC_RTC__ and #endif."
+    if '"register" storage class' in first:
+        return 'C++17 has none: compile_options = ["--std=c++14"] in the header.'
     if "host function" in first or "__host__ function" in first:
         return "Mark it __device__, or keep host code between #ifndef __CUDACC_RTC__ and #endif."
     return ""
@@ -202,7 +205,7 @@ def _about_file(program: NvrtcProgram, name: str) -> str:
     if is_for_device(name):
         if _lacks_cuda_headers(program):
             return f"CUDA's headers were not found. {HEADERS_FIX}"
-        return "CUDA's headers were found, but not this one: see gpuprof doctor."
+        return "CUDA's headers were found, but not this one: see gpuprof doctor; others' need -I DIR."
     if package := package_of(name):
         return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
     return f"In quotes it is looked for beside the file, else in the header's include folders. {_CONFINED}"

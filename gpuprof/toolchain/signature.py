@@ -159,7 +159,7 @@ def declared_parameters(
             if name not in (function.name, function.name.rpartition("::")[2]):
                 continue
             known = {**macros, **_template_values(function.template or (), rest.strip().removesuffix(">"))}
-            found = tuple(_declared(part, known) for part in function.parameters if part != "void")
+            found = tuple(declaration(part, known) for part in function.parameters if part != "void")
             if wanted is None or [re.sub(r"\s", "", one.type) for one in found] == wanted:
                 return found
     return None
@@ -186,8 +186,8 @@ def _template_values(parameters: Sequence[str], arguments: str) -> dict[str, str
     return values
 
 
-def _declared(text: str, known: Mapping[str, str]) -> Declared:
-    """What the declaration `const real *__restrict__ in` says."""
+def declaration(text: str, known: Mapping[str, str]) -> Declared:
+    """What a declaration such as `const real *__restrict__ in` says."""
     plain = " ".join(_QUALIFIERS.sub(" ", text).split())
     match = _DECLARATION.fullmatch(plain) if len(plain) <= _LONGEST_DECLARATION else None
     if match is None:

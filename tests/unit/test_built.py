@@ -162,7 +162,7 @@ def test_new_writes_the_header_beside_it_that_only_a_formula_is_missing_in(tmp_p
         _, directives, body = kernel.ptx.partition(".visible")
         own.write_text(f"{kernel.ptx}\n{directives}{body.replace('scale', 'other')}")
         write_starting_point(str(own), tmp_path / "own.toml", force=True)
-        assert (tmp_path / "own.toml").read_text().startswith('# Of its other kernels: entry = ["_Z5other')
+        assert (tmp_path / "own.toml").read_text().startswith("# Other kernels, for entry: _Z5other")
     with pytest.raises(InputError, match=r"cannot be .*other\.toml"):
         write_starting_point(str(path), tmp_path / "other.toml", force=True)
 

@@ -212,6 +212,38 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "flip(x)"'},
         ),
         (
+            "#define SCALED(T, NAME) __global__ void NAME##_k(const T *x, T *y, int n) \\\n"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = blockDim.x * x[i]; }\n"
+            "#define RUN(NAME, THREADS, ...) NAME<<<(n + THREADS - 1) / THREADS, THREADS>>>(__VA_ARGS__)\n"
+            "SCALED(double, twice)\nSCALED(float, mine)\n"
+            "void run(float *x, float *y, int n) { RUN(twice_k, 32, x, y, n); RUN(mine_k, 64, x, y, n); }",
+            {'value = ""': 'value = "32 * x"', 'dtype = "f64"': 'dtype = "f64"'},
+        ),
+        (
+            "struct Image { int w, h; float *pixels; }; struct Pair { float a; float b; };"
+            " static __device__ int seen[2]; __global__ void mine(Image to, Image from, const Pair *by)"
+            " { int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;"
+            " if (x == 0 && y == 0) seen[0] = seen[1] = 7; if (x >= from.w || y >= from.h) return;"
+            " to.pixels[y * from.w + x] = by[x].a * from.pixels[y * from.w + x] + by[x].b; }"
+            " void run(Image a, Image b, Pair *c) { cudaMalloc(&b.pixels, b.h * b.w * sizeof(float));"
+            " cudaMalloc(&a.pixels, b.h * b.w * sizeof(float)); cudaMalloc(&c, b.w * sizeof(Pair));"
+            " mine<<<dim3((b.w + 15) / 16, (b.h + 15) / 16), dim3(16, 16)>>>(a, b, c); }",
+            {
+                '["to_w", "to_h", "from_w", "from_h"]': '["from_w", "from_h"]',
+                "{to_w, to_h,": "{from_w, from_h,",
+                'to_pixels = { value = ""': 'to_pixels = { value = "by[:, 0] * from_pixels + by[:, 1]"',
+                'seen = { value = ""': 'seen = { value = "7 + zeros(2)"',
+                '"4 * u" }': '"4 * u", magnitude = "2" }',
+            },
+        ),
+        (
+            "#define HALO 2\n__global__ void shifted(const int *from, int *to, int n)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) to[i] = from[i - HALO]; }"
+            " void run(int *x, int *y, int n) { cudaMalloc(&x, (n + HALO) * sizeof(int));"
+            " cudaMalloc(&y, n * sizeof(int)); shifted<<<(n + 63) / 64, 64>>>(x + HALO, y, n); }",
+            {'value = ""': 'value = "from_[:n]"'},
+        ),
+        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"
@@ -240,6 +272,26 @@ def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
     assert measurement.outcome == "ok", measurement.reason
     with pytest.raises(InputError, match="has a header"):
         write_starting_point(str(path), bare, force=True)
+
+
+def test_of_several_kernels_it_takes_the_one_called_like_the_new_file(tmp_path, capsys):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sizes.h").write_text("#define THREADS 32\ntypedef unsigned count_t;\n")
+    kernels = (
+        f"__global__ void {name}(float *x, count_t n) {{ if (threadIdx.x < n) x[threadIdx.x] = 1; }}"
+        f" void run_{name}(float *x, count_t n) {{ {name}<<<1, {threads}>>>(x, n); }}\n"
+        for name, threads in (("first", "THREADS"), ("second", "2 * THREADS"))
+    )
+    bare, path = tmp_path / "bare.cu", tmp_path / "second.cu"
+    bare.write_text(f'#include "sizes.h"\n{"".join(kernels)}')
+    write_starting_point(str(bare), path, force=False)
+    assert "# TODO: bare.cu does not compile" in path.read_text()
+    write_starting_point(str(bare), path, force=True, include=[tmp_path / "own"])
+    assert capsys.readouterr().out.endswith(f"gpuprof run {path} -I{tmp_path / 'own'}\n")
+    text = path.read_text()
+    assert "TODO" not in text.partition("[arrays]")[0]
+    assert 'entry = "second"\ndimensions = ["n"]' in text
+    assert "block = [64]" in text
 
 
 def test_size_of_the_standard_library_is_one():
@@ -284,6 +336,7 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "folder.cu", "is a directory"),
         ("gemm", "file/a.cu", "Cannot write"),
         ("empty.cuh", "a.cu", "empty.cuh has no __global__ function"),
+        ("hello.cu", "a.cu", "hello.cu:2: hello writes to no array"),
         ("latin.cu", "a.cu", r"the kernel file latin\.cu: it is not UTF-8 text"),
     ],
 )
@@ -291,6 +344,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.cu").mkdir()
     (tmp_path / "latin.cu").write_bytes("// größe".encode("latin-1"))
+    (tmp_path / "hello.cu").write_text('#include <cstdio>\n__global__ void hello() { printf("hello"); }\n')
     for empty in ("file", "empty.cuh"):
         (tmp_path / empty).write_text("")
     before = sorted(tmp_path.rglob("*"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes, registers_in
-from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Special, Sym
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Special, Sym
 from gpuprof.executor.program.slots import GRID_WORKSPACE
 
 #: A parameter, or a place in it, a variable, or what a grid has for its barrier: an address of it is held.
@@ -69,18 +69,17 @@ def origins_in(operand: Operand, found: Origins) -> frozenset[Origin]:
     return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))
 
 
-def uses_of(kernel: Function, blocks: Sequence[BasicBlock]) -> dict[str, Use] | None:
-    """Return what a kernel does with arrays, by parameter; None if it also writes where nothing tells."""
+def uses_of(blocks: Sequence[BasicBlock]) -> dict[Origin, Use] | None:
+    """Return what is done where addresses lead to; None where something is written elsewhere."""
     found = origins_of(blocks)
-    names = {variable.name for variable in kernel.params}
-    uses: dict[str, Use] = {}
-    for item in (item for block in blocks for item in block.items):
+    uses: dict[Origin, Use] = {}
+    for item in (item for block in blocks for item in block.items if "param" not in item.opcode):
         places = (operand for operand in item.operands if isinstance(operand, Mem))
         for place, what in zip(places, _does(item), strict=False):
-            origins = {name for name, _ in origins_in(place, found)}
+            origins = origins_in(place, found)
             if not origins and "w" in what and _NEAR.isdisjoint(item.opcode):
                 return None
-            for origin in origins & names if "param" not in item.opcode else ():
+            for origin in origins:
                 use = uses.get(origin, Use(item.opcode[-1]))
                 uses[origin] = Use(use.type, use.read or "r" in what, use.written or "w" in what)
     return uses
