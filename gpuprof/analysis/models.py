@@ -16,11 +16,11 @@ from gpuprof.results import Measurement, Model
 
 #: What a modelled time goes into, by the name of the reason: in short, and what it is.
 REASONS = {
-    "issue": ("issue", "instructions, and waiting for others' turn"),
+    "issue": ("issue", "instructions, and waiting for a free issue slot"),
     "dependency": ("waiting for results", "results of arithmetic and shared memory"),
-    "latency": ("memory latency", "answers of global memory on their way"),
+    "latency": ("memory latency", "waiting for answers of global memory"),
     "bandwidth": ("memory bandwidth", "requests to global memory in a queue"),
-    "barrier": ("barrier", "other warps of the block"),
+    "barrier": ("barrier", "waiting for other warps of the block"),
     "tail": ("tail", "the last blocks, while other SMs are idle"),
     "launch": ("launch", "an empty launch, cold code and arguments"),
 }

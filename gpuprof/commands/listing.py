@@ -101,7 +101,7 @@ def print_devices() -> None:
     found, reason = _devices_here()
     numbered = {str(number): device for number, device in enumerate(found)}
     table = _table(_OF_DEVICES, numbered.items())
-    here = Section("GPUs here", (table,)) if found else Sentence(f"No GPU here: {reason}")
+    here = Section("GPUs here", (table,)) if found else Sentence(f"GPUs here: none. {reason}")
     title = "Known cards, executed on the CPU: theoretical peaks"
     known = Section(title, (_table(_OF_DEVICES, _cards().items()),))
     print_document(Document("", content=(here, known)), file=sys.stdout)

@@ -411,7 +411,7 @@ def _note(banner: Banner) -> Sentence:
 
 
 def _group(run: Run, group: Group) -> Iterator[Content]:
-    ladders = [build_ladder(run, size) for size in group.sizes]
+    ladders = [build_ladder(run, size) for size in reversed(group.sizes)]
     for ladder in ladders:
         yield answer_content(answer_of(run, ladder), ladder.size.heading)
     yield Section("", (case_table(run, ladders),))

@@ -232,7 +232,8 @@ def test_a_remark_of_several_cases_is_told_once() -> None:
         row for row in markdown_of(run_report(replace(run, cases=cases))).split("\n") if "are odd" in row
     )
     sizes = {
-        case.kernel: ", ".join(c.problem.label for c in cases if c.kernel == case.kernel) for case in cases
+        case.kernel: ", ".join(c.problem.label for c in reversed(cases) if c.kernel == case.kernel)
+        for case in cases
     }
     assert all(f"{kernel} {held}" in line.replace("\\", "") for kernel, held in sizes.items())
 
