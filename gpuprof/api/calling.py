@@ -21,6 +21,7 @@ from gpuprof.kernels.entries import sole_entry
 from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.paths import Source
+from gpuprof.kernels.preprocessing import included
 from gpuprof.kernels.shape import check_block
 from gpuprof.kernels.symbols import members_in, numbers_in
 from gpuprof.kernels.texture import texture_specs
@@ -270,7 +271,7 @@ def _bare(
         rung=rung,
         parameters=parameters,
         compile_options=joined(launch.said.get("compile_options", ())),
-        headers={} if built else carried_files(text, path, ()),
+        headers={} if built else carried_files(text, path, included(launch.said.get("include", ())).include),
         built=built,
         textures=texture_specs(
             launch.textures,

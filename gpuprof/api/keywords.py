@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypedDict, TypeVar
 
@@ -21,8 +22,11 @@ R = TypeVar("R")
 #: Where a function's help names them one by one.
 _PLACEHOLDER = "        **options: As below.\n"
 #: An option in a sentence, with a value that is told as a program gives it; and what programs call otherwise.
-_OPTION = re.compile(r"(?<![\w-])-(?:-(no-)?([a-z][a-z-]*)|o\b)(?: (all|none|sim|\d+)(?![\w,:-]))?")
-_OTHERWISE = {"json": "save", "kernel": "kernels", "reference": "references", "set_": "scalars"}
+_OPTION = re.compile(r"(?<![\w-])-(?:-(no-)?)?([a-zA-Z][a-z-]*)(?: (all|none|sim|\d+)(?![\w,:-]))?")
+_OTHERWISE = {
+    **{"json": "save", "output": "save", "set_": "scalars"},
+    **{"kernel": "kernels", "reference": "references"},
+}
 _VIEWS = (
     "Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of a header's"
     ' `[textures.NAME]`: `{"image": {"filter": "linear"}}`.'
@@ -62,6 +66,7 @@ class HeaderKeywords(TypedDict, total=False):
     ]
     cooperative: Annotated[bool, "Whether blocks wait for each other, and all must be on the device at once."]
     compile_options: Annotated[Sequence[str], "Options for the compiler besides gpuprof's own."]
+    include: Annotated[Sequence[str | Path], "Folders of headers that the kernels include."]
     textures: Annotated[Mapping[str, Mapping[str, Any]] | None, _VIEWS]
     surfaces: Annotated[
         Mapping[str, Mapping[str, Any]] | None,
@@ -118,8 +123,8 @@ def in_keywords() -> Iterator[None]:
 
 def _keyword(option: re.Match[str]) -> str:
     no, name, value = option.groups()
-    known = {row.long: row for command in COMMANDS for row in options_of(command).values()}
-    row = known.get(f"--{name or 'json'}")
+    rows = (row for command in COMMANDS for row in options_of(command).values())
+    row = next((row for row in rows if f"--{name}" == row.long or f"-{name}" == row.short), None)
     if row is None:
         return option[0]
     keyword = _OTHERWISE.get(row.name, row.name)

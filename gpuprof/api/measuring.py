@@ -20,6 +20,7 @@ from gpuprof.errors import InputError
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.kernels.preprocessing import included
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, named_kernels, select
 from gpuprof.measure.run import Progress, measure
@@ -142,7 +143,9 @@ def profile(
     functions = [each for each in files if is_triton(each) or is_function(each)]
     of_triton = bool(functions) and all(map(is_triton, functions))
     if functions:
-        _refuse("functions that are compiled already", params=params, **_said(options, *_IN_HEADERS))
+        _refuse(
+            "functions that are compiled already", params=params, **_said(options, "include", *_IN_HEADERS)
+        )
         if len({is_triton(each) for each in files}) > 1 or len(functions) < len(files):
             raise InputError("These are kernels of several kinds.", fix="Make a run of each kind.")
         if args is None or expect is None:
@@ -175,7 +178,7 @@ def profile(
     selections: Sequence[Selection] = ()
     if launch is None:
         _refuse("a header", **_said(options, *_IN_HEADERS))
-        ladder = _ladder(files, operation)
+        ladder = _ladder(files, operation, options.get("include", ()))
         selections = _selections(ladder, kernels, params or {})
     else:
         _refuse("grid and block", kernels=kernels)
@@ -247,6 +250,7 @@ def declared_request(
     dtype: str,
     scalars: Mapping[str, float] | None,
     references: Collection[Which] | None,
+    include: Sequence[str | Path],
 ) -> Request:
     """What is asked for of kernels with headers; arguments as of `profile`."""
     listed = _listed(what)
@@ -255,7 +259,7 @@ def declared_request(
             "A function that another compiler compiles is not searched.",
             fix="Measure its configurations with profile: a case for each.",
         )
-    ladder = _ladder(listed, operation)
+    ladder = _ladder(listed, operation, include)
     return make_request(
         ladder,
         _selections(ladder, kernels, {}),
@@ -317,14 +321,15 @@ def _operation(what: str | Path | None) -> Operation:
     return load_operation(path / FILE_NAME if path.is_dir() else path)
 
 
-def _ladder(what: Sequence[What], operation: str | Path | None) -> Ladder:
+def _ladder(what: Sequence[What], operation: str | Path | None, include: Sequence[str | Path]) -> Ladder:
     first = what[0] if what else None
     if isinstance(first, str) and len(what) == 1 and operation is None:
         if first in shipped_names():
             return shipped_ladder(first)
         if not first.endswith(KERNEL_ENDINGS) and not Path(first).exists():
             raise unknown(first)
-    return ladder_of(_files(what), None if operation is None else _operation(operation))
+    command = included(include)
+    return ladder_of(_files(what), None if operation is None else _operation(operation), command)
 
 
 def _selections(

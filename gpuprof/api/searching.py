@@ -109,6 +109,7 @@ def tune(
     values: Values | None = None,
     sizes: Sizes | None = None,
     block: Extents | list[Extents] | None = None,
+    include: Sequence[str | Path] = (),
     dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,
     references: Collection[Which] | None = None,
@@ -132,6 +133,7 @@ def tune(
         values: Values to search besides those that headers declare: `{"BM": [32, 64, 128]}`.
         sizes: One problem size or a list, each searched for itself; the operation's own when None.
         block: Blocks to search besides those that headers declare.
+        include: Folders of headers that the kernels include.
         dtype: Element type.
         scalars: Numbers that the operation takes besides its sizes.
         references: What to measure beside the best on a GPU, as of `profile`.
@@ -151,7 +153,7 @@ def tune(
         Interrupted: Ctrl-C; it holds what was measured, the best included.
     """
     how = run_options("tune", options)
-    request = declared_request(what, operation, kernels, sizes, dtype, scalars, references)
+    request = declared_request(what, operation, kernels, sizes, dtype, scalars, references, include)
     lists = {name: [each] if isinstance(each, int) else each for name, each in (values or {}).items()}
     space = make_space(
         request.selections if kernels else request.competing, lists, listed_blocks(block), named=bool(kernels)

@@ -4,7 +4,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -46,6 +46,11 @@ def parse_preprocessing(folders: Iterable[Path], definitions: Iterable[str]) -> 
         if complaint := _folder_complaint(folder):
             raise InputError(f"-I {str(folder)!r} {complaint}.")
     return Preprocessing(include, define)
+
+
+def included(folders: str | Path | Sequence[str | Path]) -> Preprocessing:
+    """Folders of headers as a program gives them."""
+    return parse_preprocessing(map(Path, [folders] if isinstance(folders, str | Path) else folders), ())
 
 
 def read_preprocessing(reader: TableReader, folder: Path) -> Preprocessing:

@@ -149,7 +149,7 @@ class WorkerProcess:
         code = self._process.wait()
         self._listener.join(_POLL_S * 10)
         lines = self._printed.decode(errors="replace").strip().splitlines()
-        last = f": {lines[-1].rstrip('.')}" if lines else ""
+        last = f": {lines[-1][:400].rstrip('.')}" if lines else ""
         failed = next(filter(_ALLOCATION_FAILED.search, reversed(lines)), None)
         if code == OUT_OF_MEMORY or (failed and code in (-signal.SIGABRT, 1)):
             what = failed if code != OUT_OF_MEMORY else lines[-1] if lines else "an allocation failed"

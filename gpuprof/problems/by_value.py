@@ -291,7 +291,7 @@ def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
 
 def _storable(values: Array) -> Array:
     """The same numbers in a type that a file of NumPy's keeps: it forgets those of `ml_dtypes`."""
-    return values if values.dtype.isbuiltin == 1 else values.astype(np.float32)
+    return values if values.dtype.isbuiltin != 2 else values.astype(np.float32)
 
 
 def _check(

@@ -43,7 +43,7 @@ def keep(array: Array, folder: Path) -> str:
     if not path.exists():
         try:
             # Its files forget the types of `ml_dtypes`, if they take them.
-            known = array.dtype.isbuiltin == 1
+            known = array.dtype.isbuiltin != 2
             np.save(path, array if known else array.view(f"V{array.itemsize}"), allow_pickle=False)
         except OSError as error:
             raise InputError(

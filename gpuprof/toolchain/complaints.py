@@ -192,6 +192,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _about_macro(program.source, int(match["line"]))
     if "Unresolved extern function" in first:
         return "Another file defines it: a kernel file includes all that its kernels call."
+    if "too much shared data" in first:
+        return "More than 48 KiB must be extern __shared__, and dynamic_shared_bytes in the header."
     if "device-side kernel launch" in first:
         return "Kernels that launch others cannot be run: keep it between #ifndef __CUDACC_RTC__ and #endif."
     if '"register" storage class' in first:

@@ -298,4 +298,4 @@ def _bytes(size_of: Any, read: Any, program: Any) -> bytes:
 
 
 def _text(size_of: Any, read: Any, program: Any) -> str:
-    return _bytes(size_of, read, program).rstrip(b"\0").decode(errors="replace")
+    return _bytes(size_of, read, program).replace(b"\0", b"").decode(errors="replace")

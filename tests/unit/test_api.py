@@ -8,6 +8,7 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from each import each
 
@@ -222,6 +223,16 @@ def test_errors_name_keywords_instead_of_options(case):
     given, told = case
     with pytest.raises(gpuprof.InputError, match=told):
         gpuprof.tune("transpose", sizes=32, **given)
+
+
+def test_folders_of_headers_are_included(tmp_path):
+    (tmp_path / "own.cuh").write_text("#define SCALE 3\n")
+    text = '#include "own.cuh"\n__global__ void k(float *y) { y[threadIdx.x] = SCALE * threadIdx.x; }'
+    call = {"args": {"y": None}, "expect": {"y": 3 * np.arange(4, dtype=np.float32)}, "grid": 1, "block": 4}
+    run = gpuprof.profile(gpuprof.Source(text, "k"), include=str(tmp_path), device="sim", **call)
+    assert run.cases[0].ok
+    with pytest.raises(gpuprof.InputError, match="include 'nowhere' is no folder"):
+        gpuprof.profile(gpuprof.Source(text, "k"), include=["nowhere"], **call)
 
 
 def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):

@@ -209,6 +209,13 @@ def test_a_kernel_or_a_function_that_stands_in_another_file_is_told():
     assert "Another file defines it" in refusal(elsewhere).fix
 
 
+def test_too_much_static_shared_memory_is_told_with_the_way_to_more():
+    error = refusal("__global__ void k(int *x) { __shared__ int s[20000]; s[*x] = *x; *x = s[x[1]]; }")
+    assert "uses too much shared data" in error.what
+    assert "\0" not in error.what
+    assert error.fix.startswith("More than 48 KiB must be extern __shared__")
+
+
 def test_a_file_that_asks_for_it_keeps_every_function_for_the_device():
     source = "float f(float x) { return x + 1234; }\n__global__ void k(float *x) { *x = f(*x); }"
     made = compiled(source, options=[*OPTIONS, "-default-device"])
