@@ -123,6 +123,7 @@ class Answer:
         if self.action and overhead in self.action.text:
             overhead = ""
         limiter = f"limited by {self.limiter.brief}" if self.limiter else ""
+        limiter += " of its time" if self.limiter and self.limiter.share_pct is not None else ""
         return tuple(filter(None, (self.peak, overhead, limiter)))
 
 
@@ -207,7 +208,7 @@ def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
         if rung is fastest or rung.is_ceiling or rung.speed is None or rung.case.ran == fastest.case.ran:
             continue
         if not differ(rung.speed, fastest.speed):
-            yield rung.kernel.id
+            yield ladder.reference_name if rung.kernel.id == ladder.reference else rung.kernel.id
 
 
 def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:

@@ -8,7 +8,7 @@ not the traffic that a kernel really caused.
 
 from msgspec import Struct
 
-from gpuprof.analysis.counts import value
+from gpuprof.analysis.counts import has_any, value
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.status import on_host
 from gpuprof.devices.device import CUDA_CORE_TYPES, TENSOR_TYPES, Device
@@ -120,6 +120,8 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
     if on_host(run, case):
         return Speed(cold, None, rates.gflops, rates.gbps, None, None, None, None, None)
     source = tensor_source(case)
+    if not has_any(case) and device.peak_tensor_gflops(problem.dtype):
+        source = problem.dtype  # what nobody counted may have used tensor cores, as cuBLAS does for FP64
     limit = limit_of(problem, device, source)
     reached = measured_limit_of(problem, device, source)
     of_peak = rates.pct_of_peak_compute
