@@ -122,8 +122,10 @@ class Answer:
         overhead = self.overhead.text if self.overhead else ""
         if self.action and overhead in self.action.text:
             overhead = ""
-        limiter = f"limited by {self.limiter.brief}" if self.limiter else ""
-        limiter += " of its time" if self.limiter and self.limiter.share_pct is not None else ""
+        limiter = ""
+        if self.limiter:
+            whole = " of peak" if self.limiter.evidence else " of its time"
+            limiter = f"limited by {self.limiter.brief}{whole if self.limiter.share_pct is not None else ''}"
         return tuple(filter(None, (self.peak, overhead, limiter)))
 
 
