@@ -18,6 +18,7 @@ from gpuprof.devices.measured import latencies
 from gpuprof.devices.occupancy import occupancy_limits
 from gpuprof.devices.rates import sm_rates
 from gpuprof.results import Measurement
+from gpuprof.text import listed
 
 #: A grid whose last wave is emptier than this leaves SMs idle at its end.
 _FULL_WAVES = 0.9
@@ -306,13 +307,15 @@ def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
         do = "wait less at barriers (shuffles within a warp, double-buffer, more work for each barrier)"
     else:
         do = "overlap dependent steps (several elements of a thread at once, next loads before this use)"
-    with_warps = f"{numbers.brief(held[0])} warps are resident on an SM; " if held else ""
+    why = [f"{numbers.brief(held[0])} warps are resident on an SM"] if held else []
     if facts.count("bulk_load_bytes"):
         do = "overlap the work of several tiles (more stages, producer warps, persistent blocks)"
-        yield facts.to_the_bound(do, f"{with_warps}the copy engine fetches ahead of them")
+        yield facts.to_the_bound(do, "; ".join([*why, "the copy engine fetches ahead of them"]))
         return
-    what = f"{numbers.plural(loads, 'global load')} and {numbers.plural(barriers, 'barrier')}"
-    yield facts.to_the_bound(do, f"{with_warps}each goes through {what} in turn")
+    counted = ((round(loads), "global load"), (round(barriers), "barrier"))
+    if steps := [numbers.plural(count, word) for count, word in counted if count]:
+        why.append(f"each goes through {listed(steps)} in turn")
+    yield facts.to_the_bound(do, "; ".join(why) or "no part of the GPU is busy")
 
 
 #: What helps against latency, in the order in which it tells.
