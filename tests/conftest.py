@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from command_server import MAY_FORK, fork_workers
 
+from gpuprof.errors import ExitCode
 from gpuprof.machine import configure_interpreter
 
 configure_interpreter()  # as every command does, and every worker
@@ -100,6 +101,26 @@ def pytest_xdist_make_scheduler(config, log):
             return path.parent.name if path.parent.name in ("gpu", "browser") else str(path)
 
     return Groups(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys):
+    """Has this process run a command line that must be refused; gives what it complains of."""
+    from gpuprof import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, also=()):
+        monkeypatch.setattr(sys, "argv", ["gpuprof", *map(os.fsdecode, arguments)])
+        capsys.readouterr()
+        status = cli._run()
+        said = capsys.readouterr()
+        assert "\ngpuprof: " in f"\n{said.err}", arguments
+        assert said.out == ""
+        assert status in (ExitCode.BAD_INPUT, *also)
+        return said.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -80,22 +80,18 @@ def test_exit_status(files, arguments, status):
         (["base.json", "empty.json"], "base.json and empty.json have no case in common"),
     ],
 )
-def test_messages(files, arguments, words):
-    process = compare(files, *arguments)
-    assert process.returncode == 2
-    assert process.stderr.startswith("gpuprof: ")
-    assert len(process.stderr.splitlines()) >= 2
-    assert words in process.stderr
+def test_messages(refused, files, monkeypatch, arguments, words):
+    monkeypatch.chdir(files)
+    said = refused("compare", *arguments)
+    assert len(said.splitlines()) >= 2
+    assert words in said
 
 
 def test_the_answer_comes_first_and_gates_last(files):
     process = compare(files, "base.json", "slower.json", "--fail-on", "time > 3%")
     lines = process.stdout.splitlines()
     assert lines[0] == "slower.json against base.json: 2 regressed, 1 unmeasured, 5 same"
-    assert (
-        lines[-1].startswith("✗ time > 3%: failed by naive 128 32x32 (time +")
-        or "failed by" in process.stdout
-    )
+    assert lines[-1].startswith("✗ time > 3%: failed by naive 128 32x32 (time +")
     assert "spills 0 B → 16 B" in process.stdout
 
 
@@ -171,17 +167,13 @@ def test_compare_loads_no_cuda(files, tmp_path, options):
         ("dram_read_bytes > 5", 1),
     ],
 )
-@pytest.mark.parametrize("options", [[], ["--markdown"]])
-def test_gates_of_a_report(files, tmp_path, gate, status, options):
-    output = [] if options else ["-o", str(tmp_path / "r.html")]
-    process = gpuprof("report", "base.json", *options, *output, "--fail-on", gate, cwd=files)
+def test_gates_of_a_report(files, gate, status):
+    process = gpuprof("report", "base.json", "--markdown", "--fail-on", gate, cwd=files)
     assert process.returncode == status, process.stderr
     if status == 2:
         assert "gpuprof compare BASE NEW --fail-on" in process.stderr
-    elif options:
-        assert (
-            f"- {'✓' if not status else '✗'} {gate.split()[0].replace('_', chr(92) + '_')}" in process.stdout
-        )
+    else:
+        assert f"- {'✗' if status else '✓'} {gate.split()[0].replace('_', chr(92) + '_')}" in process.stdout
 
 
 def test_gates_of_a_measuring_command(tmp_path):

@@ -41,7 +41,7 @@ def test_without_such_integers_the_output_gives_the_sizes(tmp_path):
 
 def test_functions_get_all_arguments_and_cannot_change_them(tmp_path):
     def doubled(values):
-        assert list(values) == ["a", "x", "y"] or set(values) == {"a", "x", "y"}
+        assert set(values) == {"a", "x", "y"}
         with pytest.raises(ValueError, match="read-only"):
             values["x"][0] = 1
         with pytest.raises(TypeError):
