@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.driver import query_device
@@ -41,7 +40,7 @@ def nvbench_times(cases: Mapping[str, Case], into: Path) -> None:
     context = GpuContext(0)
     device = query_device(0)
     compiler = Compiler(device.arch)
-    keeper = ArrayKeeper(context, device.arch, _SEED, Ahead())
+    keeper = ArrayKeeper(context, device.arch, _SEED)
 
     def time_one(state: Any) -> None:
         case, kernel = resolve(cases[state.get_string(_AXIS)], device)

@@ -10,6 +10,7 @@ import os
 import select
 import sys
 import threading
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class ProfiledGpu:
         compiled = self._compile(found)
         arrays = self._arrays.of(case.problem)
         stream = self._context.stream
-        with LoadedCase(found, compiled, arrays, self._device, stream) as loaded:
+        with closing(LoadedCase(found, compiled, arrays, self._device, stream)) as loaded:
             arrays.prepare()
             self._context.synchronize()
             api = driver()

@@ -33,7 +33,7 @@ TRANSPOSES = [
 
 
 def arrays_of(backend, problem):
-    return ProblemArrays(backend._arrays.code, problem, 3, backend._context.free_bytes, backend._ahead)
+    return ProblemArrays(backend._arrays.code, problem, 3, backend._context.free_bytes)
 
 
 def output_of(problem):

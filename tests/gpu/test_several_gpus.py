@@ -20,7 +20,8 @@ _STEADY_US = 50.0
 
 #: The first kernel of the shipped GEMM on GPU 1, one launch behind the other until it is killed.
 LOAD = """
-from gpuprof.backends.gpu.ahead import Ahead
+from contextlib import closing
+
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.loaded_case import LoadedCase
@@ -33,9 +34,9 @@ from gpuprof.problems.problem import Problem
 context, device, ladder = GpuContext(1), query_device(1), shipped_ladder("gemm")
 kernel, problem = ladder.kernels[0], Problem.of(ladder.operation, (4096, 4096, 4096))
 shape = configure(kernel, problem, kernel.launch.block, {}, device)
-arrays = ArrayKeeper(context, device.arch, 0, Ahead()).of(problem)
+arrays = ArrayKeeper(context, device.arch, 0).of(problem)
 compiled = Compiler(device.arch)(shape)
-with LoadedCase(shape, compiled, arrays, device, context.stream) as case:
+with closing(LoadedCase(shape, compiled, arrays, device, context.stream)) as case:
     while True:
         for _ in range(8):
             case.queue()

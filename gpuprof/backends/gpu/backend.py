@@ -192,7 +192,7 @@ class GpuBackend(Backend):
         """Verify one case, then time it cold and warm; several launches are timed as one."""
         arrays = self._arrays_of(case.problem)
         stream = self._context.stream
-        with LoadedCase(case, compiled, arrays, self.device, stream) as loaded:
+        with closing(LoadedCase(case, compiled, arrays, self.device, stream)) as loaded:
             checks = LaunchChecks(arrays, self._arrays.code, stream, loaded, self.device)
             with closing(checks):
                 poison_inout = case.kernel.poison_inout
@@ -200,7 +200,7 @@ class GpuBackend(Backend):
 
     def outputs(self, case: ConfiguredCase, compiled: Functions) -> Mapping[str, Array]:
         arrays = self._arrays_of(case.problem)
-        with LoadedCase(case, compiled, arrays, self.device, self._context.stream) as loaded:
+        with closing(LoadedCase(case, compiled, arrays, self.device, self._context.stream)) as loaded:
             arrays.prepare()
             loaded.queue()
             loaded.deliver()

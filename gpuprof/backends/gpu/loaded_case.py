@@ -6,7 +6,6 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -108,7 +107,7 @@ def used_variables(ptx: str) -> tuple[str, ...]:
 
 
 class LoadedCase:
-    """The launches of a case, in order; as a context it gives module and workspace back at its end."""
+    """The launches of a case, in order."""
 
     def __init__(
         self,
@@ -131,12 +130,12 @@ class LoadedCase:
         self.hints_l2 = bool(_L2_HINTS.search(first.ptx))
         refuse_grids_of_its_own(kernel.id, first.ptx)
         self._module = LoadedModule(first.cubin, kernel.id)
-        self._variables: ModuleVariables | None = None
+        self.variables: ModuleVariables | None = None
         try:
             arrays.make_workspace(case.workspace)
             self._symbols = list(self._found_symbols(case.launches[0].symbols, first.ptx))
             self._set_symbols()
-            self._variables = ModuleVariables(self._module, used_variables(first.ptx))
+            self.variables = ModuleVariables(self._module, used_variables(first.ptx))
             arrays.follow_inputs(self._set_symbols if self._symbols else None)
             functions = {entry: self._module.function(function.entry) for entry, function in compiled.items()}
             for one in case.launches:
@@ -151,7 +150,7 @@ class LoadedCase:
                 for one, values in zip(case.launches, bound, strict=True)
             ]
         except BaseException:
-            self._release()
+            self.close()
             raise
 
     def _found_symbols(
@@ -173,16 +172,8 @@ class LoadedCase:
             except ExpressionError as error:
                 raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
             upload(address, np.frombuffer(content, np.uint8))
-        if self._variables is not None:
-            self._variables.keep({address for *_, address, _ in self._symbols})
-
-    def __enter__(self) -> "LoadedCase":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._release()
+        if self.variables is not None:
+            self.variables.keep({address for *_, address, _ in self._symbols})
 
     @property
     def delivered(self) -> frozenset[str]:
@@ -194,10 +185,6 @@ class LoadedCase:
         for symbol, _, address, nbytes in self._symbols:
             if symbol.is_output:
                 queue_copy(self._arrays.address(symbol.array), address, nbytes, self._stream)
-
-    @property
-    def variables(self) -> ModuleVariables | None:
-        return self._variables
 
     def __len__(self) -> int:
         return len(self._launches)
@@ -217,14 +204,14 @@ class LoadedCase:
             cooperative=one.cooperative,
         )
 
-    def _release(self) -> None:
+    def close(self) -> None:
         """Give everything back without hiding the error of a kernel that destroyed the context."""
         try:
             self._arrays.follow_inputs(None)
             self._arrays.make_textures(())
             self._arrays.make_workspace(())
-            if self._variables is not None:
-                self._variables.free()
+            if self.variables is not None:
+                self.variables.free()
             self._module.unload()
         except CaseFailure as error:
             if not error.fatal:
