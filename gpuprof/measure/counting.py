@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -166,3 +167,11 @@ def with_counts(measurement: Measurement, answer: Findings, device: Device) -> M
     if measurement.chosen:
         counted = lines_of_another(counted, measurement.chosen)
     return without_impossible_time(with_bounds(counted, device))
+
+
+def counted_as(measurement: Measurement, known: Measurement, device: Device) -> Measurement:
+    """What was measured, with what was counted of the same case before, or why nothing was."""
+    counted = ("executor_counters", "lines", "lines_reason", "bounds_reason", "model", "model_reason")
+    changes: dict[str, Any] = {name: getattr(known, name) for name in counted}
+    remarks = tuple(dict.fromkeys((*measurement.remarks, *known.remarks)))
+    return with_bounds(replace(measurement, remarks=remarks, **changes), device)

@@ -17,11 +17,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.base import Findings
 from gpuprof.comparison.tuned import basis_of, tied, value_of
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
-from gpuprof.measure.counting import OnCase, with_counts
+from gpuprof.measure.counting import OnCase, counted_as
 from gpuprof.measure.session import run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.problems.problem import Problem
@@ -205,17 +204,7 @@ class SizeSearch:
         known = self._built[point].measurement
         if measurement.outcome != "ok" or point not in self._counted:
             return measurement
-        found = Findings(
-            "ok",
-            None if known.executor_counters else known.lines_reason,
-            known.remarks,
-            counters=known.executor_counters,
-            lines=known.lines,
-            lines_reason=known.lines_reason,
-            model=known.model,
-            model_reason=known.model_reason,
-        )
-        return with_counts(measurement, found, self._device)
+        return counted_as(measurement, known, self._device)
 
     def _expected(self) -> Vector:
         """What each point takes in microseconds, as far as is known."""

@@ -119,7 +119,7 @@ class Untimed(ConstantMeter):
 
 
 def test_what_is_measured_of_a_card_is_what_models_ask_for(monkeypatch) -> None:
-    for name in ("DeviceBuffer", "LoadedModule", "address_of", "compiled_rates", "ring_of"):
+    for name in ("DeviceBuffer", "LoadedModule", "compiled_rates", "ring_of"):
         monkeypatch.setattr(constant_meter, name, MagicMock())
     constant_meter.DeviceBuffer().download = lambda dtype, count: np.ones(count, dtype)
     found = {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpuprof import timeline
 from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.device_code import compiled_rates
-from gpuprof.backends.gpu.rate_meter import Meter, address_of, ring_of
+from gpuprof.backends.gpu.rate_meter import Meter, ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.card_constants import DRAM_RUNS
 from gpuprof.devices.device import Device
@@ -100,8 +100,7 @@ class ConstantMeter(Meter):
 
     def _instruction(self, number: int, chains: int, rounds: int, warps: int) -> float:
         """Cycles of an instruction of one block's warps, each so many chains of it, a repetition."""
-        numbers = [ctypes.c_int(each) for each in (number, chains, rounds)]
-        arguments = [*numbers, address_of(self._sink), address_of(self._out)]
+        arguments = [number, chains, rounds, self._sink, self._out]
         launch = self._launch("instructions", arguments, 1, warps * _LANES)
         return self._cycles(launch, warps) / (rounds * _STEPS)
 
@@ -132,10 +131,9 @@ class ConstantMeter(Meter):
         nbytes: int,
     ) -> Launch:
         apart = lane_bytes or _SPACES[space]
-        numbers = [ctypes.c_int(each) for each in (list(_SPACES).index(space), int(dependent), rounds)]
-        steps = [ctypes.c_uint(each) for each in (0, apart, _LANES * apart)]
-        ends = [address_of(data), ctypes.c_uint(nbytes - 1), address_of(self._sink), address_of(self._out)]
-        return self._launch("requests", [*numbers, *steps, *ends], grid, threads)
+        numbers = [list(_SPACES).index(space), int(dependent), rounds, 0, apart, _LANES * apart]
+        ends = [data, nbytes - 1, self._sink, self._out]
+        return self._launch("requests", [*numbers, *ends], grid, threads)
 
     def _requests(self) -> dict[str, float]:
         """A request's latency and what an SM's warps take for one, and what L2 takes of all a nanosecond."""
@@ -177,12 +175,11 @@ class ConstantMeter(Meter):
         return found
 
     def _life(self, cycles: int, grid: int, threads: int) -> Launch:
-        return self._launch("lives", [ctypes.c_int(cycles), address_of(self._out)], grid, threads)
+        return self._launch("lives", [cycles, self._out], grid, threads)
 
     def _code(self) -> dict[str, float]:
         """Cycles of 256 instructions in a row after a flush of L2, on all SMs: the first and on average."""
-        arguments = [ctypes.c_int(3), address_of(self._sink), address_of(self._out)]
-        launch = self._launch("straight_code", arguments, self._device.sm_count, _LANES)
+        launch = self._launch("straight_code", [3, self._sink, self._out], self._device.sm_count, _LANES)
         self._timer.cold(launch, 1, settle=0)
         cold = np.asarray(self._out.download(np.int64, count=32))
         name = "code_flushed_all_sms"
@@ -204,17 +201,9 @@ class ConstantMeter(Meter):
             ring.upload(ring_of(_RING, 8192))
             for name, copying, lanes in kinds:
                 for title, blocks in beside.items():
-                    numbers = [ctypes.c_int(each) for each in (copying, _CHASED, lanes)]
-                    ends = [address_of(done), address_of(self._sink), address_of(self._out)]
-                    launch = self._launch(
-                        "loaded_latency",
-                        [
-                            *(*numbers, address_of(ring), address_of(data)),
-                            *(ctypes.c_uint64(_OF_DRAM // 16), *ends),
-                        ],
-                        1 + blocks,
-                        256,
-                    )
+                    numbers = [copying, _CHASED, lanes]
+                    ends = [ring, data, ctypes.c_uint64(_OF_DRAM // 16), done, self._sink, self._out]
+                    launch = self._launch("loaded_latency", [*numbers, *ends], 1 + blocks, 256)
                     for _ in range(2):
                         done.fill(0)
                         each = self._found(launch, 8 * (1 + blocks))
@@ -232,7 +221,7 @@ class ConstantMeter(Meter):
         rates = LoadedModule(compiled_rates(self._device.arch)[0], "rates.cu")
         nbytes = _HELD_MIB * _MIB
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
-            arguments = [ctypes.c_longlong(nbytes // 16), address_of(one), address_of(other)]
+            arguments = [ctypes.c_longlong(nbytes // 16), one, other]
             launch = self._launch("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
             self._warm_us(launch)
             return {f"copy_{_HELD_MIB}_mib_cold_us": self._cold_us(launch)}
@@ -243,11 +232,9 @@ class ConstantMeter(Meter):
         with self._buffer(_OF_DRAM) as data:
             for writes, name in enumerate(("reads", "writes")):
                 for down, run in (*((1, run) for run in DRAM_RUNS), (0, DRAM_RUNS[-1])):
-                    numbers = [ctypes.c_int(each) for each in (writes, down)]
-                    sizes = [ctypes.c_uint(each) for each in (run // 16, _OF_DRAM // _ROW, _ROW // 16)]
-                    ends = [address_of(data), address_of(self._sink)]
+                    numbers = [writes, down, run // 16, _OF_DRAM // _ROW, _ROW // 16]
                     grid = _OF_DRAM // (16 * 8 * 256)
-                    us = self._warm_us(self._launch("dram_runs", [*numbers, *sizes, *ends], grid, 256))
+                    us = self._warm_us(self._launch("dram_runs", [*numbers, data, self._sink], grid, 256))
                     key = f"dram_{name}_of_{run}" if down else f"dram_{name}_in_order"
                     found[f"{key}_gbps"] = _OF_DRAM / us / 1e3
         return found
@@ -258,9 +245,8 @@ class ConstantMeter(Meter):
         with self._buffer(_OF_L2) as data:
 
             def copies(nbytes: int, sharers: int, grid: int) -> Launch:
-                numbers = [ctypes.c_int(rounds), ctypes.c_uint(nbytes), ctypes.c_uint(sharers)]
-                ends = [address_of(data), ctypes.c_uint(data.nbytes - 1), address_of(self._out)]
-                return self._launch("bulk_copies", [*numbers, *ends], grid, _LANES)
+                arguments = [rounds, nbytes, sharers, data, data.nbytes - 1, self._out]
+                return self._launch("bulk_copies", arguments, grid, _LANES)
 
             launch = copies(_COPIED, 1, 1)
             found = {f"bulk_load_of_{_COPIED}_times_1_cycles": self._cycles(launch, 1) / rounds}
@@ -274,7 +260,7 @@ class ConstantMeter(Meter):
     def _clusters(self) -> dict[str, float]:
         """Cycles of a barrier of a cluster of two blocks."""
         rounds = 16
-        launch = self._launch("cluster_barriers", [ctypes.c_int(rounds), address_of(self._out)], 2, _LANES)
+        launch = self._launch("cluster_barriers", [rounds, self._out], 2, _LANES)
         return {"cluster_barrier_cycles": self._cycles(launch, 1) / (rounds * _STEPS)}
 
     def _products(self) -> dict[str, float]:
@@ -282,9 +268,7 @@ class ConstantMeter(Meter):
         found = {}
         for kind, name in enumerate(_PRODUCTS):
             for depth in (1, 8):
-                numbers = [ctypes.c_int(each) for each in (kind, 64, depth)]
-                arguments = [*numbers, address_of(self._sink), address_of(self._out)]
-                launch = self._launch("group_products", arguments, 1, 128)
+                launch = self._launch("group_products", [kind, 64, depth, self._sink, self._out], 1, 128)
                 found[f"wgmma_{name}_groups_1_times_{depth}_cycles"] = self._cycles(launch, 4) / 64
         return found
 

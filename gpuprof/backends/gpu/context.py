@@ -155,10 +155,12 @@ class DeviceBuffer:
 
 
 class Arguments:
-    """Kernel arguments, ctypes scalars, packed once, so that a launch costs one driver call."""
+    """Kernel arguments, ctypes scalars and buffers, packed once, so that a launch costs one driver call."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._values = list(values)
+        self._values = [
+            ctypes.c_void_p(each.address) if isinstance(each, DeviceBuffer) else each for each in values
+        ]
         self._pointers = (ctypes.c_void_p * max(1, len(self._values)))(
             *(ctypes.addressof(value) for value in self._values)
         )
@@ -280,8 +282,9 @@ class DeviceCode:
     def checksum(self, buffer: DeviceBuffer, key: int) -> int:
         """A sum of a buffer's words that nobody can keep who does not know the key."""
         self._sum.fill(0)
-        of = [ctypes.c_longlong(buffer.nbytes), ctypes.c_void_p(buffer.address)]
-        self.launch("checksum", [*of, ctypes.c_ulonglong(key), ctypes.c_void_p(self._sum.address)])
+        self.launch(
+            "checksum", [ctypes.c_longlong(buffer.nbytes), buffer, ctypes.c_ulonglong(key), self._sum]
+        )
         return int(self._sum.download(np.uint64, count=1)[0])
 
     def load(self, name: str) -> LoadedFunction:

@@ -71,8 +71,7 @@ class FreshInputs:
 
     def queue_exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
         for name, buffer in self._buffers.items():
-            pointers = (ctypes.c_void_p(each.address) for each in (held[name], buffer))
-            arguments = Arguments([ctypes.c_longlong(buffer.nbytes), *pointers])
+            arguments = Arguments([ctypes.c_longlong(buffer.nbytes), held[name], buffer])
             self._code_for("f32", None).queue("exchange", arguments)
 
     def written_to(self, held: Mapping[str, DeviceBuffer]) -> bool:

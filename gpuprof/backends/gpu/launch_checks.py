@@ -97,10 +97,7 @@ class LaunchChecks:
             self._shared = KeptSharedMemory(self._code, device, stream)
         self._demoted: list[Arguments] = []
         if case and case.hints_l2:
-            self._demoted = [
-                Arguments([ctypes.c_longlong(buffer.nbytes), ctypes.c_void_p(buffer.address)])
-                for buffer in arrays.given
-            ]
+            self._demoted = [Arguments([ctypes.c_longlong(each.nbytes), each]) for each in arrays.given]
         # What stands in a CUDA array meanwhile is neither changed nor seen where the array itself lies.
         outputs = [spec for spec in arrays.problem.outputs if spec.name not in arrays.in_cuda_arrays]
         self._restored = [spec.name for spec in outputs if spec.is_read]

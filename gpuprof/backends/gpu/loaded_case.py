@@ -73,7 +73,7 @@ class ModuleVariables:
         except BaseException:
             self.free()
             raise
-        self._restore = Arguments([ctypes.c_int(len(found)), ctypes.c_void_p(self._kept.address)])
+        self._restore = Arguments([ctypes.c_int(len(found)), self._kept])
 
     def __bool__(self) -> bool:
         return self._kept is not None

@@ -61,8 +61,9 @@ class Meter:
     def _launch(
         self, name: str, arguments: Sequence[Any], grid: int, threads: int, module: LoadedModule | None = None
     ) -> Launch:
-        """What queues a kernel; it runs once, so that its code is loaded."""
-        function, packed = (module or self._module).function(name), Arguments(arguments)
+        """What queues a kernel, whose integers are `int`; it runs once, so that its code is loaded."""
+        packed = Arguments([ctypes.c_int(each) if isinstance(each, int) else each for each in arguments])
+        function = (module or self._module).function(name)
         shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
 
         def launch() -> None:
@@ -111,17 +112,16 @@ class RateMeter(Meter):
 
     def _per_us(self, name: str, rounds: int, each: float, arguments: Sequence[Any]) -> float:
         """Units of work per microsecond, of which each round of a thread does `each`."""
-        launch = self._launch(name, [ctypes.c_int(rounds), *arguments], self._blocks, _THREADS)
+        launch = self._launch(name, [rounds, *arguments], self._blocks, _THREADS)
         return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
 
     def _arithmetic(self, sink: DeviceBuffer) -> dict[str, float]:
-        pointer = address_of(sink)
         # Where double precision has a small part of the lanes, a few rounds take long enough.
         return {
-            "fma_f32_gflops": self._per_us("fma_f32", 256, 16 * _UNROLL, [pointer]) / 1e3,
-            "fma_f64_gflops": self._per_us("fma_f64", 32, 16 * _UNROLL, [pointer]) / 1e3,
-            "alu_gips": self._per_us("alu", 128, 4 * _UNROLL / _WARP_LANES, [pointer]) / 1e3,
-            "xu_gips": self._per_us("xu", 32, 4 * _UNROLL / _WARP_LANES, [pointer]) / 1e3,
+            "fma_f32_gflops": self._per_us("fma_f32", 256, 16 * _UNROLL, [sink]) / 1e3,
+            "fma_f64_gflops": self._per_us("fma_f64", 32, 16 * _UNROLL, [sink]) / 1e3,
+            "alu_gips": self._per_us("alu", 128, 4 * _UNROLL / _WARP_LANES, [sink]) / 1e3,
+            "xu_gips": self._per_us("xu", 32, 4 * _UNROLL / _WARP_LANES, [sink]) / 1e3,
             "barriers_gips": self._per_us("barriers", 128, _UNROLL / _WARP_LANES, []) / 1e3,
         }
 
@@ -132,7 +132,7 @@ class RateMeter(Meter):
         rounds, found = 256, {}
         module = LoadedModule(self._tensor_cubin, "tensor_rates.cu")
         for kind in TENSOR_TYPES_MEASURED:
-            arguments = [ctypes.c_int(rounds), address_of(sink)]
+            arguments = [rounds, sink]
             launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count, _THREADS, module)
             depth = _PRODUCT_BYTES // ELEMENT_TYPES[kind].nbytes
             flops = rounds * _PRODUCTS * _WARPGROUPS * depth * _PRODUCT_FLOPS_OF_K
@@ -141,21 +141,17 @@ class RateMeter(Meter):
         return found
 
     def _caches(self, sink: DeviceBuffer) -> dict[str, float]:
-        pointer = address_of(sink)
         quarter = 1 << max(20, (self._device.l2_bytes // 4).bit_length() - 1)
         with self._buffer(quarter) as data:
-            where = [pointer, address_of(data)]
             return {
-                "shared_gbps": self._per_us("shared_loads", 64, 16 * _UNROLL, [pointer]) / 1e3,
-                "l1_gbps": self._per_us("l1_loads", 64, 16 * _UNROLL, [*where, ctypes.c_uint(_L1_BYTES)])
-                / 1e3,
-                "l2_gbps": self._per_us("l2_loads", 32, 16 * _UNROLL, [*where, ctypes.c_uint(quarter)]) / 1e3,
+                "shared_gbps": self._per_us("shared_loads", 64, 16 * _UNROLL, [sink]) / 1e3,
+                "l1_gbps": self._per_us("l1_loads", 64, 16 * _UNROLL, [sink, data, _L1_BYTES]) / 1e3,
+                "l2_gbps": self._per_us("l2_loads", 32, 16 * _UNROLL, [sink, data, quarter]) / 1e3,
             }
 
     def _atomics(self, sink: DeviceBuffer) -> dict[str, float]:
-        where = address_of(sink)
-        apart = self._per_us("atomics_apart", 4, _UNROLL, [where, ctypes.c_uint(_WORDS)])
-        launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count, _THREADS)
+        apart = self._per_us("atomics_apart", 4, _UNROLL, [sink, _WORDS])
+        launch = self._launch("atomics_together", [1, sink], self._device.sm_count, _THREADS)
         together = self._device.sm_count * _THREADS * _UNROLL / self._warm_us(launch)
         return {"atomics_apart_gops": apart / 1e3, "atomics_together_gops": together / 1e3}
 
@@ -165,9 +161,9 @@ class RateMeter(Meter):
         found = {}
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
             for key, name, arguments, times in (
-                ("dram_read_gbps", "dram_reads", [address_of(one), address_of(sink)], 1),
-                ("dram_write_gbps", "dram_writes", [address_of(one)], 1),
-                ("dram_copy_gbps", "dram_copies", [address_of(one), address_of(other)], 2),
+                ("dram_read_gbps", "dram_reads", [one, sink], 1),
+                ("dram_write_gbps", "dram_writes", [one], 1),
+                ("dram_copy_gbps", "dram_copies", [one, other], 2),
             ):
                 launch = self._launch(name, [quads, *arguments], self._blocks, _THREADS)
                 found[key] = times * nbytes / self._cold_us(launch) / 1e3
@@ -176,7 +172,7 @@ class RateMeter(Meter):
     def _latencies(self, sink: DeviceBuffer) -> dict[str, float]:
         found = {}
         with self._buffer(8) as cycles:
-            ends = [ctypes.c_int(_STEPS), address_of(sink), address_of(cycles)]
+            ends = [_STEPS, sink, cycles]
 
             def read(launch: Launch, timed: Callable[[Launch], float]) -> float:
                 timed(launch)
@@ -189,15 +185,10 @@ class RateMeter(Meter):
                 with self._buffer(nbytes) as ring:
                     ring.upload(ring_of(nbytes, apart))
                     name = "latency_of_l1" if part == "l1" else "latency_of_l2"
-                    launch = self._launch(name, [*ends, address_of(ring)], 1, 1)
+                    launch = self._launch(name, [*ends, ring], 1, 1)
                     timed = self._cold_us if part == "dram" else self._warm_us
                     found[f"{part}_latency_cycles"] = read(launch, timed)
         return found
-
-
-def address_of(buffer: DeviceBuffer) -> ctypes.c_void_p:
-    """Where a buffer lies, as a kernel takes it."""
-    return ctypes.c_void_p(buffer.address)
 
 
 def ring_of(nbytes: int, apart: int) -> Any:

@@ -291,8 +291,7 @@ class L2Flush:
         self._sink = DeviceBuffer(16)
         self._key = secrets.randbits(63) | 1
         size: Any = ctypes.c_longlong(self._buffer.nbytes // 16)
-        pointers = [ctypes.c_void_p(buffer.address) for buffer in (self._buffer, self._sink)]
-        self._arguments = Arguments([size, *pointers])
+        self._arguments = Arguments([size, self._buffer, self._sink])
         self._buffer.fill(0)
         self._clean = self._checksum()
 
