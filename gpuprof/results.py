@@ -260,21 +260,9 @@ class KernelRecord:
     @classmethod
     def without_source(cls, id: str, operation: str, rung: float, title: str = "", idea: str = "") -> Self:
         """What has no header: a reference, or a kernel of which nothing is known."""
-        return cls(
-            id=id,
-            operation=operation,
-            title=title,
-            rung=rung,
-            idea=idea,
-            change="",
-            bottleneck="",
-            study="",
-            aliases=(),
-            reference="",
-            source="",
-            source_hash="",
-            file_name="",
-        )
+        absent = ("change", "bottleneck", "study", "reference", "source", "source_hash", "file_name")
+        empty: dict[str, Any] = dict.fromkeys(absent, "")
+        return cls(id=id, operation=operation, title=title, rung=rung, idea=idea, aliases=(), **empty)
 
 
 @dataclass(frozen=True, slots=True)

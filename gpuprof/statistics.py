@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
 
-from msgspec import Struct
-
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, Throughput, Timing, TimingPair
 
@@ -137,17 +135,6 @@ def round_medians_us(rounds_us: Sequence[Sequence[float]]) -> list[float]:
     return [percentile(sorted(samples), 0.5) for samples in rounds_us if samples]
 
 
-class Samples(Struct, frozen=True):
-    """What sampling brought.
-
-    `dropped` were set aside because the GPU was throttled; `throttled` were kept, as there are no others.
-    """
-
-    kept: list[float]
-    dropped: int = 0
-    throttled: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingBudget:
     """When enough samples are enough.
@@ -180,14 +167,14 @@ def sample_until(
     budget: SamplingBudget,
     max_batch: int,
     launches_per_sample: int = 1,
-) -> Samples:
+) -> Timing:
     """Take batches until the median is known well enough, or the budget is spent and it has an interval.
 
     `take` returns that many samples in microseconds, and whether the GPU ran undisturbed; `first` is an
     estimate of one launch in microseconds, to size the batches.
 
     Returns:
-        The samples of undisturbed batches; all of them when every batch was disturbed.
+        The timing of undisturbed batches; of all of them when every batch was disturbed.
     """
     kept: list[float] = []
     disturbed: list[float] = []
@@ -221,4 +208,6 @@ def sample_until(
         # A batch that would by itself spend what is left is cut to what still fits.
         left = (budget.seconds * 1e6 - spent_us) / sample_us
         batch = 1 if slow else max(1, missing, min(max(batch, enough), int(left)))
-    return Samples(kept, dropped=len(disturbed)) if kept else Samples(disturbed, throttled=len(disturbed))
+    if kept:
+        return summarise(kept, len(disturbed), launches_per_sample)
+    return summarise(disturbed, 0, launches_per_sample, throttled=len(disturbed))

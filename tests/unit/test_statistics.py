@@ -12,7 +12,7 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuprof.statistics import Samples, SamplingBudget, median_interval, sample_until, summarise
+from gpuprof.statistics import SamplingBudget, median_interval, sample_until, summarise
 
 times = st.floats(1e-3, 1e9)
 sample_lists = st.lists(times, min_size=1, max_size=60)
@@ -96,7 +96,7 @@ def test_steady_samples_stop_at_the_first_batch():
     gpu = Gpu()
     sampled = sample_until(gpu, 100.0, SamplingBudget(min_samples=7), max_batch=16)
     assert len(gpu.batches) == 1
-    assert 7 <= len(sampled.kept) == gpu.taken <= 16
+    assert 7 <= len(sampled.samples_us) == gpu.taken <= 16
     assert sampled.dropped == 0
 
 
@@ -106,14 +106,14 @@ def test_noisy_samples_go_on_until_the_median_is_known():
         gpu, 100.0, SamplingBudget(target_ci95_rel=0.002, max_samples=10_000, seconds=10), max_batch=10
     )
     assert len(gpu.batches) > 2
-    assert summarise(sampled.kept).ci95_rel <= 0.002
-    assert summarise(sampled.kept[:-10]).ci95_rel > 0.002
+    assert summarise(sampled.samples_us).ci95_rel <= 0.002
+    assert summarise(sampled.samples_us[:-10]).ci95_rel > 0.002
 
 
 def test_budget_ends_sampling_that_stays_noisy():
     gpu = Gpu(_noise(0.3))
     sampled = sample_until(gpu, 100.0, SamplingBudget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
-    assert 0.01e6 <= sum(sampled.kept) <= 0.013e6
+    assert 0.01e6 <= sum(sampled.samples_us) <= 0.013e6
 
 
 def test_budget_counts_every_launch_behind_a_sample():
@@ -128,22 +128,20 @@ def test_disturbed_batches_are_dropped_with_their_number():
     gpu = Gpu(lambda i: 100.0 + i, clean=lambda batch: batch % 2 == 1)
     budget = SamplingBudget(target_ci95_rel=1e-9, seconds=1e6, max_samples=40)
     sampled = sample_until(gpu, 100.0, budget, max_batch=10)
-    assert sampled.kept == [100.0 + i for i in (*range(10, 20), *range(30, 40))]
+    assert sampled.samples_us == tuple(100.0 + i for i in (*range(10, 20), *range(30, 40)))
     assert (sampled.dropped, sampled.throttled) == (20, 0)
 
 
 def test_all_are_kept_when_every_batch_was_disturbed():
     gpu = Gpu(clean=lambda batch: False)
     sampled = sample_until(gpu, 100.0, SamplingBudget(max_samples=20, seconds=1e6), max_batch=10)
-    assert sampled == Samples([100.0] * 20, dropped=0, throttled=20)
-    timing = summarise(sampled.kept, sampled.dropped, throttled=sampled.throttled)
-    assert (timing.dropped, timing.throttled) == (0, 20)
+    assert (sampled.samples_us, sampled.dropped, sampled.throttled) == ((100.0,) * 20, 0, 20)
 
 
 def test_disturbed_batches_do_not_make_a_median_precise():
     gpu = Gpu(clean=lambda batch: batch >= 3)
     sampled = sample_until(gpu, 100.0, SamplingBudget(seconds=1e6), max_batch=10)
-    assert (len(sampled.kept), sampled.dropped) == (10, 30)
+    assert (len(sampled.samples_us), sampled.dropped) == (10, 30)
 
 
 @each(
@@ -156,18 +154,18 @@ def test_slow_launch_has_two_samples_where_they_hardly_differ_and_else_six_unles
     launch_us, spread, samples = slow
     gpu = Gpu(lambda i: launch_us * (1 + spread * (i % 2)))
     sampled = sample_until(gpu, launch_us, SamplingBudget(seconds=0.2), max_batch)
-    assert len(sampled.kept) == samples
+    assert len(sampled.samples_us) == samples
 
 
 @each(really=[10.0, 1000.0])
 def test_kernel_whose_first_launch_alone_is_slow_is_sampled_as_it_is(really):
     gpu = Gpu(lambda i: really)
-    assert len(sample_until(gpu, 1e5, SamplingBudget(), max_batch=64).kept) >= 7
+    assert len(sample_until(gpu, 1e5, SamplingBudget(), max_batch=64).samples_us) >= 7
 
 
 def test_samples_that_are_set_aside_are_made_up_for_but_not_for_ever():
     gpu = Gpu(lambda i: 1e5, clean=lambda batch: batch > 0)
-    assert len(sample_until(gpu, 1e5, SamplingBudget(seconds=0.2), max_batch=3).kept) == 2
+    assert len(sample_until(gpu, 1e5, SamplingBudget(seconds=0.2), max_batch=3).samples_us) == 2
     hot = Gpu(lambda i: 1e5, clean=lambda batch: False)
     assert sample_until(hot, 1e5, SamplingBudget(seconds=0.2), max_batch=3).throttled == 12
 
@@ -177,7 +175,7 @@ def test_an_interval_of_a_slow_launch_holds_its_time_though_sampling_stops_at_th
     source, trials, held = random.Random(1), 2000, 0
     for _ in range(trials):
         gpu = Gpu(lambda i: 1e5 * source.gauss(1, spread))
-        timing = summarise(sample_until(gpu, 1e5, SamplingBudget(), max_batch=64).kept)
+        timing = sample_until(gpu, 1e5, SamplingBudget(), max_batch=64)
         held += abs(timing.median_us - 1e5) <= timing.ci95_rel * timing.median_us
     assert held / trials > 0.88
 
@@ -193,5 +191,5 @@ def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds,
     source = random.Random(seed)
     gpu = Gpu(lambda i: first * (1 + spread * source.random()))
     sampled = sample_until(gpu, first, SamplingBudget(seconds=seconds), max_batch)
-    assert len(sampled.kept) + sampled.dropped == gpu.taken >= 2
-    assert sum(sampled.kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)
+    assert len(sampled.samples_us) + sampled.dropped == gpu.taken >= 2
+    assert sum(sampled.samples_us) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)

@@ -368,8 +368,7 @@ class GpuBackend(Backend):
             return cold_with(count, around=checks.around()), self._undisturbed()
 
         cold = sample_until(take_cold, first, self._budget, most)
-        estimate = percentile(sorted(cold.kept), 0.5)
-        cold_only = TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None)
+        estimate, cold_only = cold.median_us, TimingPair(cold, None)
         if estimate >= self._budget.slow_us:
             return cold_only, ()
         if checks.remembers:
@@ -389,7 +388,7 @@ class GpuBackend(Backend):
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
         warm_budget = replace(self._budget, seconds=aside_s, long_us=1e6 * aside_s)
         warm = sample_until(take_warm, estimate, warm_budget, most, group)
-        return replace(cold_only, warm=summarise(warm.kept, warm.dropped, group, warm.throttled)), ()
+        return TimingPair(cold, warm), ()
 
     def _faster_keeping(
         self, checks: LaunchChecks, cold_us: float, keeping_us: Sequence[float]
