@@ -109,7 +109,7 @@ LIBRARIES: dict[str, set[str]] = {
     "msgspec": {
         *("analysis", "backends", "backends.sim", "case_parts", "cubin_file", "cuda_source"),
         *("devices", "executor", "kernels", "measure", "ncu", "problems", "results", "schema"),
-        *("statistics", "toolchain"),
+        "toolchain",
     },
     "pandas": {"api"},
     "plotly": {"report"},
