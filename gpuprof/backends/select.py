@@ -25,7 +25,12 @@ def named_devices(selector: str) -> tuple[str, ...]:
         BackendUnavailable: There is no GPU where `all` are meant.
     """
     if selector.strip() == "all":
-        return _all_gpus()
+        from gpuprof.backends.gpu.driver import device_count
+
+        if not (count := device_count()):
+            fix = "Check nvidia-smi and CUDA_VISIBLE_DEVICES."
+            raise BackendUnavailable("The driver shows no GPU.", fix=fix)
+        return tuple(map(str, range(count)))
     named = tuple(part.strip() for part in selector.split(","))
     if len(named) == 1:
         return named
@@ -45,15 +50,6 @@ def named_devices(selector: str) -> tuple[str, ...]:
             fix="Make two runs: a ladder has times or counts.",
         )
     return named
-
-
-def _all_gpus() -> tuple[str, ...]:
-    from gpuprof.backends.gpu.driver import device_count
-
-    count = device_count()
-    if not count:
-        raise BackendUnavailable("The driver shows no GPU.", fix="Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
-    return tuple(map(str, range(count)))
 
 
 def open_backend(options: RunOptions, libraries: tuple[str, ...] = ()) -> tuple[Backend, str | None]:

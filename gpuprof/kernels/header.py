@@ -122,17 +122,15 @@ def read_kernels(
     where = str(header.path)
     table = read_toml(header.text, where, header.line)
     reader = TableReader(table, FilePlace(where, header.text, header.line), fix=fix)
-    # `options` once meant the compiler's; an operation in a header has a table of that name.
-    old = not isinstance(reader.table.get("options", {}), dict)
     if "choose" in reader:
-        for name in (*_OF_THE_CHOSEN, *(["options"] if old else ())):
+        for name in _OF_THE_CHOSEN:
             if name in reader:
                 raise reader.error(name, "does not go with choose: the chosen kernel brings its own")
     if built is not None:
-        for name in (*_OF_A_SOURCE, *(["options"] if old else ())):
+        for name in _OF_A_SOURCE:
             if name in reader:
                 raise reader.error(name, "is for CUDA C++, and this is compiled already", _COMPILED_FIX)
-    compile_options = _read_compile_options(reader, "options" if old else "compile_options")
+    compile_options = _read_compile_options(reader)
     preprocessing = read_preprocessing(reader, path.parent)
     operation = _read_operation(reader, find_operation, asked)
     kernel = replace(_read_kernel(reader, source, path, operation, built), compile_options=compile_options)
@@ -405,11 +403,11 @@ def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:
     return define
 
 
-def _read_compile_options(reader: TableReader, key: str) -> tuple[str, ...]:
-    options = joined(reader.strings(key, []))
+def _read_compile_options(reader: TableReader) -> tuple[str, ...]:
+    options = joined(reader.strings("compile_options", []))
     if (refused := refused_option(options)) is not None:
         what = f"holds {refused!r}, which no kernel file may ask of the compiler"
-        raise reader.error(key, what, ALLOWED_TEXT)
+        raise reader.error("compile_options", what, ALLOWED_TEXT)
     return options
 
 

@@ -218,7 +218,7 @@ def make_request(
         raise InputError(f"{dtype!r} is not a type of a run.", fix=fix)
     operation = ladder.operation
     for size in sizes:
-        _check_extents(size, operation.dimensions)
+        _check_extents(size)
     for block in blocks:
         check_threads(block)
     chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.rungs_of(kind))
@@ -266,20 +266,11 @@ def as_asked(request: Request, options: RunOptions) -> Request:
     return replace(request, ladder=ladder, selections=tuple(selections))
 
 
-def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
-    """Refuse what is not a size of a problem of these dimensions."""
-    text, shape = size_label(size), "x".join(map(str.upper, names))
-    if len(size) != len(names):
-        raise InputError(
-            f"Size {text} has {len(size)} extents; this problem has {len(names)}: {shape}.",
-            fix=f"Write one number or {shape}." if len(names) > 1 else "Write one number.",
-        )
-    if min(size) < 0:
-        raise InputError(f"Size {text} is negative.", fix="A size is at least 1.")
+def _check_extents(size: tuple[int, ...]) -> None:
     if 0 in size:
-        raise InputError(f"Size {text} has a zero extent.", fix="A size is at least 1.")
+        raise InputError(f"Size {size_label(size)} has a zero extent.", fix="A size is at least 1.")
     if max(size) > MAX_EXTENT:
-        raise InputError(f"Size {text} is too large.", fix=f"Extents go up to {MAX_EXTENT}.")
+        raise InputError(f"Size {size_label(size)} is too large.", fix=f"Extents go up to {MAX_EXTENT}.")
 
 
 def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: str) -> dict[str, float]:

@@ -95,7 +95,9 @@ class WorkerSide:
                 measurement = self._with_compilers(request.case, measurement)
                 return Measured(measurement, self.lost, self._compile.compiling)
             case Explain():
-                return self._explain(request)
+                from gpuprof.measure.explain import explain_case
+
+                return Explained(*explain_case(request, self._sim, self._compile))
             case Count():
                 return self._count(request.case)
             case Build():
@@ -165,11 +167,6 @@ class WorkerSide:
         if not isinstance(self._backend, SimBackend):
             raise TypeError("only the executor counts and explains")
         return self._backend
-
-    def _explain(self, request: Explain) -> Explained:
-        from gpuprof.measure.explain import explain_case
-
-        return Explained(*explain_case(request, self._sim, self._compile))
 
     def _count(self, case: Case) -> Findings:
         from gpuprof.backends.sim.executed import findings_of

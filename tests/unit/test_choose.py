@@ -78,7 +78,6 @@ def test_a_choice_of_several_kernels_is_one_of_each_in_their_order():
         ("tensor_maps", 'tensor_maps = { A_map = { array = "A", box = ["16", "16"] } }'),
         ("require", 'require = [{ condition = "1", because = "x" }]'),
         ("dtypes", 'dtypes = ["f32"]'),
-        ("options", 'options = ["--use_fast_math"]'),
         ("compile_options", 'compile_options = ["--use_fast_math"]'),
         ("constants", "constants = { TILE = 32 }"),
         ("variants", 'variants = [{ id = "one" }]'),

@@ -95,7 +95,7 @@ def test_every_field_is_read():
     text = header(
         extra='rung = 15\nidea = "i"\nchange = "c"\nbottleneck = "b"\nstudy = "Z"\nreference = "r"\n'
         'aliases = ["one", "two"]\nlayout = "col"\ndtypes = ["f64", "f32"]\nentry = "other"\n'
-        'options = ["--use_fast_math"]\nafter = "naive"\npoison_inout = false\n'
+        'compile_options = ["--use_fast_math"]\nafter = "naive"\npoison_inout = false\n'
         'moves = { shared_load_wavefronts = "falls", registers_per_thread = "rises", barriers = "stays" }\n'
         "parameters = { TILE = 32 }\n"
         'require = [{ condition = "M % TILE == 0", because = "M must fit" }]\n'
@@ -227,7 +227,7 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
         (header(extra="result = 'copie'", op="transpose"), "result is 'copie', not one of transpose, copy"),
         (header(extra="result = 'copy'"), "the header has an unknown field result"),
         (header(extra=f"rung = 1{'0' * 400}"), "rung must be a number"),
-        (header(extra="options = [3]"), "options must be a list of strings"),
+        (header(extra="compile_options = [3]"), "compile_options must be a list of strings"),
         (header(extra="after = 'mine'"), "after is 'mine', this kernel itself"),
         (header(extra="moves = 'falls'"), "moves must be a table"),
         (header(extra="moves = { shared_wavefronts = 'falls' }"), "moves names 'shared_wavefronts', not"),
