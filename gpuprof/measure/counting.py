@@ -67,7 +67,7 @@ class Counting:
         self.on_counted = on_counted
         self._seconds = seconds
         self._jobs: dict[Hashable, _Job] = {}
-        self._open = 0  # cases that were measured and are not counted yet
+        self.left = 0  # cases that were measured and are not counted yet
         seats = [ExecutorProcess(request) for _ in range(processes(expected, cards))]
         self._pool = Pool(seats, ahead=True)
         self.paused = self._pool.paused
@@ -83,7 +83,7 @@ class Counting:
         with self._pool.changed:
             job = self._job(case)
             if job.answer is None:
-                self._open += not job.measured
+                self.left += not job.measured
                 job.measured.append((index, measurement))
                 return
         self._tell(job.answer, index, measurement)
@@ -98,10 +98,6 @@ class Counting:
             self._pool.add(case.name, partial(self._count, job))
         return job
 
-    @property
-    def left(self) -> int:
-        return self._open
-
     def wait(self) -> None:
         """Wait until all that was added is counted.
 
@@ -109,7 +105,7 @@ class Counting:
             KeyboardInterrupt: The run was asked to end.
             OutputError: What was counted could not be kept.
         """
-        self._pool.wait(lambda: self._open > 0)
+        self._pool.wait(lambda: self.left > 0)
 
     def _count(self, job: _Job, process: ExecutorProcess) -> None:
         case = job.case
@@ -122,7 +118,7 @@ class Counting:
                 self._tell(answer, index, measurement)
         finally:
             with self._pool.changed:
-                self._open -= bool(job.measured)
+                self.left -= bool(job.measured)
                 self._pool.changed.notify_all()
 
     def _tell(self, answer: Findings, index: int, measurement: Measurement) -> None:

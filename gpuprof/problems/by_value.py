@@ -151,9 +151,7 @@ def _check_names(arguments: Mapping[str, Any], expected: Mapping[str, Any]) -> N
 
 def _converted(name: str, value: Any) -> Array | int | float:
     """An argument as an array in C order, or as a number of Python's."""
-    if isinstance(value, (bool, np.bool_)):
-        return int(value)
-    if isinstance(value, Integral):
+    if isinstance(value, (Integral, np.bool_)):
         return int(value)
     if isinstance(value, (Real, np.floating)):
         return float(value)

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,22 +120,13 @@ def _ways(function: str, compute: Callable[[], Any]) -> Iterable[Callable[[], An
     return [told(way) for way in known if way is not None]
 
 
-class _OnDevice:
-    """An array on the device as torch and others take it, its elements as integers of their size."""
-
-    def __init__(self, address: int, shape: tuple[int, ...], nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "data": (address, False),
-            "shape": shape,
-            "typestr": f"<i{nbytes}",
-            "version": 2,
-        }
-
-
 def _tensor(torch: Any, arrays: ProblemArrays, name: str) -> Any:
     spec = arrays.problem.array(name)
     element = ELEMENT_TYPES[spec.dtype]
-    found = torch.as_tensor(_OnDevice(arrays.address(name), spec.shape, element.nbytes), device="cuda")
+    # Its elements as integers of their size: the interface knows no narrow floats.
+    place = {"data": (arrays.address(name), False), "shape": spec.shape, "version": 2}
+    interface = {**place, "typestr": f"<i{element.nbytes}"}
+    found = torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
     return found.view(getattr(torch, element.name))
 
 
