@@ -17,6 +17,7 @@ from statistics import geometric_mean
 from typing import Any
 
 import typer
+from json_schemas import json_schema
 
 import gpuprof
 from gpuprof.analysis import numbers
@@ -30,7 +31,6 @@ from gpuprof.kernels.shipped import shipped_names
 from gpuprof.options import GROUPS, keywords_of
 from gpuprof.report.run_text import show_run
 from gpuprof.results import Run
-from gpuprof.schema import json_schema
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent

@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen dataclasses to JSON and back, held to their types, and the published schema of them.
+"""Frozen dataclasses to JSON and back, held to their types.
 
 msgspec checks every key, type and constraint (`Meta`), so that a damaged or foreign file is refused with the
 path of the offending value instead of failing later. Unknown keys are ignored, so that added fields stay
 readable.
 """
 
-import inspect
 import json
 import math
-import re
 from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar, cast
@@ -47,9 +45,6 @@ Tally = Annotated[int, Meta(ge=0, le=2**63 - 1)] | Annotated[float, Meta(ge=0.0,
 _OBJECTIONS = (msgspec.MsgspecError, ValueError, RecursionError)
 #: Most characters of a message that quotes a file.
 _MOST_QUOTED = 240
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-#: One entry of a docstring's section `Args:`, with its continuation lines.
-_ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 class SchemaError(ValueError):
@@ -141,22 +136,3 @@ def complaint_about(kind: Any, value: Any) -> str | None:
     except msgspec.ValidationError as error:
         return f"is {cut(repr(value), 80)}: {str(error)[:1].lower()}{str(error)[1:]}"
     return None
-
-
-def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of one dataclass; each class that it holds is a definition of its own.
-
-    Docstrings give the descriptions, with null for None: their first paragraph, and of each field its entry
-    in `Args:`.
-    """
-    _, definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    for definition in definitions.values():
-        text = re.sub(r"\bNone\b", "null", inspect.cleandoc(definition.get("description", "")))
-        definition["description"] = " ".join(text.split("\n\n")[0].split())
-        properties = definition["properties"]
-        for name, words in _ARGUMENT.findall(text):
-            properties[name] = {"description": " ".join(words.split()), **properties[name]}
-        for name in properties:
-            if name.endswith("_reason") and "description" not in properties[name]:
-                properties[name] = {"description": "Why there is none.", **properties[name]}
-    return {"$schema": _DIALECT, **definitions.pop(kind.__name__), "$defs": dict(sorted(definitions.items()))}

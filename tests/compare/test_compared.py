@@ -14,6 +14,7 @@ import pytest
 from compared_runs import HOSTILE, gemm_case, ladder, runs, with_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from json_schemas import json_schema
 from unit_support import busy_runs
 
 from gpuprof.comparison.compared import compare_runs
@@ -25,7 +26,7 @@ from gpuprof.report.compared_text import comparison_page, comparison_report, ren
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Counter, Model, Resources, Tool
-from gpuprof.schema import from_json, json_schema
+from gpuprof.schema import from_json
 from gpuprof.statistics import joined, summarise, with_round
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -11,6 +11,7 @@ from math import exp
 import jsonschema
 import pytest
 from compared_runs import HOSTILE, in_rounds, runs
+from json_schemas import json_schema
 from unit_support import gpuprof as command
 
 import gpuprof
@@ -20,7 +21,7 @@ from gpuprof.errors import ExitCode, InputError
 from gpuprof.report.fleet_text import cautions, fleet_page, fleet_report
 from gpuprof.report.markdown import markdown_of
 from gpuprof.results import Clocks, Tool, dumps
-from gpuprof.schema import from_json, json_schema
+from gpuprof.schema import from_json
 
 CARDS = 24
 

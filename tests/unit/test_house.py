@@ -37,7 +37,7 @@ HOUSE: dict[str, str] = {
     "console": "Everything that is printed goes through it.",
     "files": "Writing files whole or not at all.",
     "private_folder": "A folder that this user alone writes to.",
-    "schema": "Dataclasses to JSON and back, held to their types; the published schema of them.",
+    "schema": "Dataclasses to JSON and back, held to their types.",
     "page_data": "What a report keeps compressed, written and read.",
     "tables": "Typed fields out of TOML.",
     "devices": "What a device is, the known cards, theoretical occupancy.",

@@ -13,6 +13,7 @@ import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
+from json_schemas import json_schema
 from msgspec import Meta
 
 from gpuprof.reading import read_run
@@ -26,7 +27,6 @@ from gpuprof.schema import (
     Tally,
     decoded,
     from_json,
-    json_schema,
     loads,
     to_json,
 )
