@@ -72,11 +72,6 @@ def test_a_header_asks_nothing_of_the_compiler_that_could_touch_files(tmp_path, 
     assert "A header may set macros" in caught.value.fix
 
 
-def test_the_older_name_of_the_field_is_no_way_around(tmp_path):
-    with pytest.raises(HeaderError, match="options holds '--time=victim'"):
-        kernel_of(tmp_path, 'options = ["--time=victim"]')
-
-
 @pytest.mark.parametrize(
     "options",
     [
