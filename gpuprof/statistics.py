@@ -93,7 +93,6 @@ def joined(timings: Sequence[Timing]) -> Timing:
     rounds = [samples for timing in timings for samples in timing.rounds_us]
     medians = sorted(round_medians_us(rounds))
     median = percentile(medians, 0.5)
-    everything = sorted(sample for samples in rounds for sample in samples)
     interval = median_interval(medians)
     if interval is not None:
         ci95_rel = (interval[1] - interval[0]) / 2 / median if median else None
@@ -101,16 +100,14 @@ def joined(timings: Sequence[Timing]) -> Timing:
         within = [timing.ci95_rel for timing in timings if timing.ci95_rel is not None]
         between = (medians[-1] - medians[0]) / 2 / median if median else 0.0
         ci95_rel = max((*within, between)) if within else None
-    return Timing(
-        median_us=median,
-        p05_us=percentile(everything, 0.05),
-        p95_us=percentile(everything, 0.95),
-        ci95_rel=ci95_rel,
-        rounds_us=tuple(tuple(samples) for samples in rounds),
-        dropped=sum(timing.dropped for timing in timings),
-        launches_per_sample=timings[0].launches_per_sample,
-        throttled=sum(timing.throttled for timing in timings),
+    together = summarise(
+        [sample for samples in rounds for sample in samples],
+        sum(timing.dropped for timing in timings),
+        timings[0].launches_per_sample,
+        sum(timing.throttled for timing in timings),
     )
+    rounds_us = tuple(tuple(samples) for samples in rounds)
+    return replace(together, median_us=median, ci95_rel=ci95_rel, rounds_us=rounds_us)
 
 
 def with_round(case: Measurement, again: Measurement, device: Device) -> Measurement:

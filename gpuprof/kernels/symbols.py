@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.masking import line_of, masked
+from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
@@ -80,7 +81,7 @@ class ModuleSymbol(Struct, frozen=True):
         """What the host would copy to a variable of so many bytes.
 
         Raises:
-            ExpressionError: It does not fit.
+            CaseFailure: It does not fit.
         """
         if self.is_address:
             content = address(self.array).to_bytes(8, "little")
@@ -94,15 +95,18 @@ class ModuleSymbol(Struct, frozen=True):
                 else rounded(self.number, self.dtype).tobytes()
             )
         elif isinstance(self.number, float):
-            raise ExpressionError(f"{self.number} is no integer, and {self.name} is no float or double")
+            raise self._unfit(f"{self.number} is no integer, and {self.name} is no float or double")
         else:
             bits = 8 * nbytes
             if not -(2 ** (bits - 1)) <= self.number < 2**bits:
-                raise ExpressionError(f"{self.number} needs more than the {nbytes} bytes of {self.name}")
+                raise self._unfit(f"{self.number} needs more than the {nbytes} bytes of {self.name}")
             content = (int(self.number) % 2**bits).to_bytes(nbytes, "little")
         if len(content) > nbytes or (self.is_output and len(content) < nbytes):
-            raise ExpressionError(f"{self.array} has {len(content)} bytes, and {self.name} {nbytes}")
+            raise self._unfit(f"{self.array} has {len(content)} bytes, and {self.name} {nbytes}")
         return content
+
+    def _unfit(self, why: str) -> CaseFailure:
+        return CaseFailure(f"The symbol {self.name} cannot be set: {why}.")
 
 
 def array_part(text: str, arrays: Collection[str]) -> "re.Match[str] | None":

@@ -26,7 +26,6 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.symbols import ModuleSymbol, float_variables, variable_named
-from gpuprof.problems.formulas import ExpressionError
 
 #: PTX that may ask the L2 cache to hold lines longer than others.
 _L2_HINTS = re.compile(r"L2::(?:evict_last|cache_hint|evict_unchanged)\b")
@@ -167,10 +166,7 @@ class LoadedCase:
     def _set_symbols(self) -> None:
         """Set variables of the module as the host would: to arrays as they are now, addresses and numbers."""
         for symbol, is_float, address, nbytes in self._symbols:
-            try:
-                content = symbol.content(nbytes, is_float, self._arrays.content, self._arrays.address)
-            except ExpressionError as error:
-                raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
+            content = symbol.content(nbytes, is_float, self._arrays.content, self._arrays.address)
             upload(address, np.frombuffer(content, np.uint8))
         if self.variables is not None:
             self.variables.keep({address for *_, address, _ in self._symbols})

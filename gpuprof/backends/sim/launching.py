@@ -42,7 +42,6 @@ from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.machine import gib, memory_left_bytes
 from gpuprof.problems.dtypes import numpy_dtype, unwritten_byte
-from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
 from gpuprof.toolchain.assembling import PTXAS_FIX
@@ -289,15 +288,12 @@ def symbol_contents(program: Program, one: OneLaunch, buffers: Mapping[str, Buff
         name = variable_named(symbol.name, sizes)
         if name is None:  # nothing reads it
             continue
-        try:
-            contents[name] = symbol.content(
-                sizes[name],
-                name in floats,
-                lambda array: buffers[array].array().tobytes(),
-                lambda array: buffers[array].address,
-            )
-        except ExpressionError as error:
-            raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
+        contents[name] = symbol.content(
+            sizes[name],
+            name in floats,
+            lambda array: buffers[array].array().tobytes(),
+            lambda array: buffers[array].address,
+        )
     return contents
 
 
