@@ -33,8 +33,8 @@ _VIEWS = (
 )
 _RELATIVE = (
     "Error allowed, as a share of an element's expected value; one number, or one by output. Unless this or"
-    " `absolute` is given, 32 unit roundoffs of the element's value and as many of the mean value; integers"
-    " must be equal."
+    " `absolute` is given, 32 unit roundoffs of the element's value and as many of the mean value, 2 of 8-bit"
+    " floats; integers must be equal."
 )
 
 

@@ -180,14 +180,14 @@ def answer_sentence(size: TunedSize) -> str:
     if default is None or default.value_us is None:
         return told
     if default is best:
-        return f"{told}: the header's own values"
+        return f"{told}: the default values"
     if default.is_tied:
         modelled = size.by == "model"
         near = f", {_figure(size, default)}, are too near to tell" if modelled else " are as good"
-        return f"{told}; the header's own values{near}"
+        return f"{told}; the default values{near}"
     own = numbers.time_us(default.value_us) if size.by == "bound" else _figure(size, default)
     factor, how = numbers.ratio(default.value_us / best.value_us), _AS[size.by]
-    return f"{told}; the header's own values: {own}, {factor} as {how}"
+    return f"{told}; the default values: {own}, {factor} as {how}"
 
 
 def _figure(size: TunedSize, row: TunedRow) -> str:
@@ -206,7 +206,7 @@ _TIED: dict[By, str] = {
 
 
 def tie_sentence(size: TunedSize) -> str:
-    """Who cannot be told apart from the best besides the header's own values, of which the answer tells."""
+    """Who cannot be told apart from the best besides the default values, of which the answer tells."""
     others = [typed(row, several=size.several) for row in size.ties[1:] if row is not size.default]
     if not others:
         return ""

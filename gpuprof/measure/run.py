@@ -381,7 +381,8 @@ def empty_run_on(cards: Cards, options: RunOptions, argv: tuple[str, ...]) -> Ru
         labels=options.labels or {},
         operations={request.operation.name: request.operation},
         kernels=(
-            *{kernel.id: kernel.record() for kernel in request.kernels}.values(),
+            # Of the configurations of one function the first stands for all.
+            *reversed({kernel.id: kernel.record() for kernel in reversed(request.kernels)}.values()),
             *(
                 _reference_record(request.operation.name, reference)
                 for reference in request.references

@@ -301,7 +301,9 @@ def _check(
     if wanted == (None, None) and roundoff:
         finite = np.isfinite(values)
         mean = float(np.abs(values).mean(dtype=np.float64, where=finite)) if finite.any() else 0.0
-        wanted = DEFAULT_ROUNDOFFS * roundoff, DEFAULT_ROUNDOFFS * roundoff * mean
+        # So many roundoffs of 8 bits would let everything pass.
+        error = roundoff * (DEFAULT_ROUNDOFFS if roundoff <= 2**-8 else 2)
+        wanted = error, error * mean
     share, offset = (repr(float(error or 0.0)) if error else "0" for error in wanted)
     return Check(value=stored, relative=share, absolute=offset)
 

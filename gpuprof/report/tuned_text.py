@@ -153,7 +153,7 @@ def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
     return Row(
         (
             Cell("", mark=_mark(row)),
-            Cell(f"{point} (the header's)") if row.is_default else Cell(point, code=True),
+            Cell(f"{point} (the default)") if row.is_default else Cell(point, code=True),
             Cell(model_interval(model) if model and size.by == "model" else numbers.time_us(value)),
             Cell(numbers.ratio(best / value, digits), share=best / value),
         )

@@ -99,11 +99,11 @@ def test_the_best_beside_the_headers_own_values_and_what_counts_differ_in() -> N
     counted = [counters("ncu", global_load_sectors=sectors, barriers=7) for sectors in (4e6, 1e6)]
     slow, fast = (replace(timed(A=a), counters=held) for a, held in zip((3, 1), counted, strict=True))
     assert told(of([slow, fast], A=3)) == [
-        "k 512: best is A=1, 100 µs; the header's own values: 300 µs, 3.00× as long.",
+        "k 512: best is A=1, 100 µs; the default values: 300 µs, 3.00× as long.",
         "From A=3 to the best: DRAM without cache hits 26.0 µs → 6.51 µs;"
         " L2 without cache hits 7.65 µs → 1.91 µs.",
     ]
-    assert told(of([slow, fast], A=1))[0] == "k 512: best is A=1, 100 µs: the header's own values."
+    assert told(of([slow, fast], A=1))[0] == "k 512: best is A=1, 100 µs: the default values."
     # Of a foreign file points need not have the same parameters.
     assert "best is A=1 B=1" in told(of([timed(A=1, B=1), timed(A=1, B=2), timed(A=2)]))[0]
     # Without a known default it is the slowest.

@@ -164,20 +164,20 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
     ("found", "said"),
     [
         (size(row(20, 4, tied=True)), "best is EACH=4, 20.0 µs"),
-        (size(row(20, 1, tied=True, default=True)), "EACH=1, 20.0 µs: the header's own values"),
-        (size(row(20, 4, tied=True), row(20.1, 1, tied=True, default=True)), "own values are as good"),
-        (size(row(20, 4, tied=True), row(40, 1, default=True)), "own values: 40.0 µs, 2.00× as long"),
+        (size(row(20, 1, tied=True, default=True)), "EACH=1, 20.0 µs: the default values"),
+        (size(row(20, 4, tied=True), row(20.1, 1, tied=True, default=True)), "default values are as good"),
+        (size(row(20, 4, tied=True), row(40, 1, default=True)), "default values: 40.0 µs, 2.00× as long"),
         (
             size(row(20, 4, tied=True), row(40, 1, default=True), by="bound"),
-            "with a bound of 20.0 µs; the header's own values: 40.0 µs, 2.00× as high a bound",
+            "with a bound of 20.0 µs; the default values: 40.0 µs, 2.00× as high a bound",
         ),
         (
             size(row(20, 4, tied=True), row(40, 1, default=True), by="model"),
-            "20 µs modelled (17–26 µs); the header's own values: 40 µs modelled (34–52 µs), 2.00× as",
+            "20 µs modelled (17–26 µs); the default values: 40 µs modelled (34–52 µs), 2.00× as",
         ),
         (
             size(row(20, 4, tied=True), row(22, 1, tied=True, default=True), by="model"),
-            "own values, 22 µs modelled (19–29 µs), are too near to tell",
+            "default values, 22 µs modelled (19–29 µs), are too near to tell",
         ),
         (size(wrong=3, combinations=3, evaluated=3, by="model"), "3 of 3 points that were executed failed"),
         (size(combinations=2, ruled_out={"It is large.": 2}), "no combination can run"),

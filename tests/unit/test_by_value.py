@@ -112,6 +112,10 @@ def test_tolerance_follows_the_type_and_the_mean_or_what_is_said(tmp_path):
     check = problem_of(read(tmp_path, {"y": None}, {"y": 3 * Y})).bound("y")
     assert check.relative == 32 * 2.0**-24
     assert check.absolute == pytest.approx(3 * 32 * 2.0**-24)
+    shares = {"bf16": 32 * 2.0**-8, "e4m3": 2 * 2.0**-4, "e5m2": 2 * 2.0**-3}
+    narrow = {kind: np.ones(4).astype(numpy_dtype(kind)) for kind in shares}
+    bound = problem_of(read(tmp_path, dict.fromkeys(shares), narrow)).bound
+    assert {kind: bound(kind).relative for kind in shares} == shares
     arguments = {"x": None, "y": None}
     call = read(tmp_path, arguments, {"x": Y, "y": Y}, relative=1e-3, absolute={"y": 0.5})
     bounds = {name: problem_of(call).bound(name) for name in arguments}
