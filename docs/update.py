@@ -53,7 +53,7 @@ SAMPLES = (
     ("softmax-h200",),
 )
 #: Objects of a results file whose fields stand on its page.
-READ_MOST = ("Measurement", "Timing", "Counter", "Bound")
+READ_MOST = ("Measurement", "Timing", "Counter")
 #: Options that a table lists without groups, and those that a sentence must name to be worth a table's rows.
 _FEW, _WORTH_A_SENTENCE = 9, 4
 #: Steps of the ladders: limiter, run of the samples, size, two kernels, and the figure that tells.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="gpuprof",
-    help="Compile, prove, time and explain ladders of CUDA kernels.",
+    help="Say which of several CUDA kernels is fastest, how far it is from the hardware's limits, and why.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -226,7 +226,7 @@ def list_kernels(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """List the kernels of the ladders."""
+    """List the kernels that come with gpuprof."""
     from gpuprof.commands.listing import print_ladders, print_ladders_as_json
 
     (print_ladders_as_json if json else print_ladders)(operation)

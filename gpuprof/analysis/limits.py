@@ -77,7 +77,7 @@ class Limits:
         if self.ratio is None:
             return f"cannot be faster than {least} ({label})"
         if self.is_far:
-            return f"{numbers.ratio(self.ratio)} its highest bound, {least} ({label})"
+            return f"takes {numbers.ratio(self.ratio)} its highest bound, {least} ({label})"
         return f"bound by {label}: {least} at least, {numbers.percent(100 / self.ratio)} of the time it takes"
 
 

@@ -185,7 +185,7 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
     rate = "Work that the problem needs over the cold median."
     return [
         of_figure("median_us"),
-        of_figure("ci95_pct", 9, "Half the median's 95 % confidence interval."),
+        of_figure("ci95_pct", 9),
         of_figure("warm_us", 10),
         of_figure("model_us", 8),
         (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),

@@ -43,7 +43,7 @@ def test_near_its_bound_a_case_is_said_to_be_bound():
 
 def test_far_above_every_bound_it_is_latency():
     found = limits(at(counted({"ffma_thread_instructions": 128 * CYCLES}), 2000))
-    said = "2.00× its highest bound, 1.00 ms (FMA (f32))"
+    said = "takes 2.00× its highest bound, 1.00 ms (FMA (f32))"
     assert found.text == said
     assert verdict(found, Limiter("latency", "latency")) == f"latency-bound: {said}"
     assert verdict(found, Limiter("grid", "grid")) == f"too few blocks: {said}"
