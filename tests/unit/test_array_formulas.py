@@ -372,7 +372,7 @@ def test_a_chain_of_comparisons_ends_at_the_first_that_does_not_hold():
             "None",
             "...",
             "M ** -1",
-            "2 ** 64",
+            "2 ** 65",
             "9 ** 9 ** 9 ** 9",
             "(2 ** 63 * 2) ** 2",
         ),
