@@ -162,7 +162,9 @@ def header_tables(
         if name not in lists
     }
     places = [(by_name[name].place, by_name[name].member) for name in sizes]
-    defaults = [read(alone.argument, *place) or "" for place in places] + [""] * len(host.free)
+    defaults = [read(alone.argument, *place) or "" for place in places] + [
+        read(alone.formula, name) or "" for name in host.free
+    ]
     sizes = [*sizes, *host.free] or ["n"]
     roles = {one.name: _role(one, compiled and one.name not in lists) for one in taken if one.is_array}
     symbols, guessed = {}, []
@@ -231,6 +233,8 @@ def header_tables(
         shape += filter(None, [lanes.get(name)])
         yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
         elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
+        if name not in by_name and roles[name] == "in":
+            continue  # of a constant the host may set, and a kernel read, a part only
         both_ways = 1 + (roles[name] == "inout")
         moved[elements] = moved.get(elements, 0) + both_ways * ELEMENT_TYPES[kind].nbytes
     for name in (name for name in arrays if name in by_name and by_name[name].handle):

@@ -120,7 +120,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         _variables(code, uses, host),
     )
     tables = [*header_tables(entry, own, parameters, uses is not None, block, around)]
-    if not any('role = "' in line for line in tables):
+    if not any('role = "' in line for line in tables) and all(one.kind for one in parameters):
         what = f"{path}:{function.line}: {name} writes to no array, so that nothing of it can be checked."
         fix = broken or "What it computes belongs in an array that it takes, or in a __device__ variable."
         raise InputError(what, fix=fix)
@@ -257,7 +257,7 @@ def _variables(code: str, uses: ArrayUses | None, host: HostLaunch) -> dict[str,
 def _instance(source: str, function: KernelFunction) -> list[str]:
     """The arguments of a template as a file first instantiates or launches it, else their defaults."""
     name = function.name.rpartition("::")[2]
-    found = re.search(rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>\s*(?:<<<|\()", masked(source))
+    found = re.search(rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>\s*(?:<<\s*<|\()", masked(source))
     given = split_list(found[1]) if found else []
     defaults = [declared.partition("=")[2] for declared in function.template or ()]
     told = (text.strip() for text in (*given[: len(defaults)], *defaults[len(given) :]))

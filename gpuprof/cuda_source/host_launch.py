@@ -197,6 +197,8 @@ class HostLaunch:
             found = {*re.findall(macro, code, re.MULTILINE)}
             if code is not self._file:
                 found |= {*_after(code, rf"\b{name}\s*=(?!=)"), *_after(code, rf"{kind}(?=[({{])")}
+            if len(found) > 1:  # what stands until it is computed, or told otherwise
+                found = {one for one in found if one.strip() != "0" and not _ASKED.search(one)} or found
             if len(found) > 1 or (found and re.search(changed, self._call.body)):
                 break
             if found:
@@ -208,10 +210,12 @@ class HostLaunch:
             if len(names) > 1:  # which is meant is not told
                 raise UnreadableError
             return ast.Name(next(iter(names)))
+        asked = _ASKED.search("".join(_after(self._call.body, rf"\b{name}\s*=(?!=)")))
         try:
+            if asked and self._taken:  # a formula names it
+                raise UnreadableError
             return self._parsed(self._definition(name))
         except UnreadableError:
-            asked = _ASKED.search("".join(_after(self._call.body, rf"\b{name}\s*=(?!=)")))
             if name in self._taken or not (asked or re.search(rf"\b{name}\s*[,)]", self._call.head)):
                 raise
             self.free += [name] * (name not in self.free)
@@ -289,7 +293,7 @@ def _launch(source: str, kernel: str) -> _HostCall:
     """The first launch of a kernel."""
     code = without_directives(masked(source))
     list_of_template = rf"(?:<([^;(){{}}]{{0,{_LONGEST}}})>\s*)?"
-    if written := re.search(rf"\b{kernel}\s*{list_of_template}<<<([^;]*?)>>>\s*(?=\()", code):
+    if written := re.search(rf"\b{kernel}\s*{list_of_template}<<\s*<([^;]*?)>>\s*>\s*(?=\()", code):
         return _HostCall.at(source, written, _split(written[2]), _split(written[1] or ""))
     called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
     if called is None:

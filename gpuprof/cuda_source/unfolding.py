@@ -13,7 +13,7 @@ _DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)\((?P<taken>[^()\n]*)\)(?P<body>(?:[^\\\n]|\\.)*)",
     re.MULTILINE | re.DOTALL,
 )
-_MADE = re.compile(r"\b__global__\b|<<<")
+_MADE = re.compile(r"\b__global__\b|<<\s*<")
 #: Macros that call macros, as anybody writes them, and characters that all of them make.
 _DEEPEST = 8
 _LONGEST = 1 << 20

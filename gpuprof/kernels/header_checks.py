@@ -47,7 +47,8 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
     )
     arrays = (*operation.arrays, *kernel.workspace)
     for argument in (text for step in kernel.steps for text in members_in(step.arguments, arrays)):
-        whole = {*kernel.integers, *kernel.derived, *(["iteration"] if kernel.launches else [])}
+        whole = {*kernel.integers, *kernel.derived, *LAUNCH_VARIABLES}
+        whole |= {"iteration"} if kernel.launches else set()
         if is_identifier(argument) and argument not in {*known_arguments, *whole}:
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
         if complaint := part_complaint(argument, arrays):

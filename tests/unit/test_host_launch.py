@@ -64,7 +64,7 @@ def told(question, *given):
             ["16", "16"],
             "0",
         ),
-        ("k<<<at::ceil_div(W, 4), THREADS>>>(d_x, W, H);", ["cdiv(w, 4)"], ["128"], "0"),
+        ("k << <at::ceil_div(W, 4), THREADS >> > (d_x, W, H);", ["cdiv(w, 4)"], ["128"], "0"),
         ("k<<<(int)ceil((float)W / THREADS), THREADS>>>(d_x, W, H);", ["cdiv(w, 128)"], ["128"], "0"),
         (
             "void *args[] = {&d_x, (void *)&W, &H};"
@@ -125,6 +125,16 @@ def test_array_of_a_launcher_has_the_extents_that_its_caller_allocates():
         launch = launch_of("k<<<1, 1>>>(reinterpret_cast<float *>(x), W, H);", host)
         assert told(launch.shape, 0, 4) == shape
         assert launch.free == ["deep"] * ("deep" in nbytes)
+
+
+def test_what_the_command_line_may_change_is_a_size_that_has_a_default():
+    code = "int n = 1 << 10, b = 0; if (argc > 1) n = atoi(argv[1]); b = 64; k<<<n / b, b>>>(d_x, W, H);"
+    launch, alone = (
+        launch_of(code),
+        HostLaunch(FILE.replace("HOST", "int main()").replace("CODE", code), "k", BYTES.get),
+    )
+    assert (launch.extents(0), launch.extents(1), launch.free) == (["n // 64"], ["64"], ["n"])
+    assert alone.extents(0) == ["16"]
 
 
 def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
