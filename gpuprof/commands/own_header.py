@@ -53,7 +53,7 @@ _BLOCKS = {1: (THREADS,), 2: (16, 16), 3: (8, 8, 4)}
 def with_own_header(path: Path, source: str, called: str = "", folders: Sequence[Path] = ()) -> str:
     """The source below a header for one of its functions.
 
-    It is the one called so, or like the file, or else the first that takes anything.
+    It is the one called so, or like the file, or else the first that takes a pointer, or anything.
 
     Args:
         folders: Where it finds what it includes, beside its own.
@@ -68,7 +68,8 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     if not functions:
         raise InputError(f"{path} has no __global__ function.", fix="Name a file with a kernel.")
     named = [one for word in (called, path.stem) for one in functions if function_name(one.name) == word]
-    function = next(iter(named or [one for one in functions if one.parameters] or functions))
+    first = max(functions, key=lambda one: ("*" in "".join(one.parameters), bool(one.parameters)))
+    function = named[0] if named else first
     others = [one.entry for one in functions if one is not function]
     name = function_name(function.name)
     carried = carried_files(source, path, folders)
