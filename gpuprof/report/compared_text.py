@@ -157,10 +157,13 @@ def cautions(comparison: ComparedRuns) -> Iterator[str]:
     """What differs besides the kernels, what references say of it, and what would tell what is uncertain."""
     for found in comparison.differences:
         yield f"{found.text}{f' ({found.misleads})' if found.misleads else ''}"
-    for case in comparison.cases:
-        if case.is_reference and case.verdict in ("regressed", "improved"):
-            why = "something besides the kernels changed"
-            yield f"{case.name}, which is not your code, is {case.sentence}: {why}"
+    moved = [
+        f"{case.name} is {case.sentence}"
+        for case in comparison.cases
+        if case.is_reference and case.verdict in ("regressed", "improved")
+    ]
+    if moved:
+        yield f"{listed(moved, 2)}: not your code, so something besides the kernels changed"
     if comparison.advice:
         yield f"uncertain: {comparison.advice}"
     modelled = [case.judgement for case in comparison.cases if case.basis == "model" and case.judgement]
