@@ -24,30 +24,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_ERRORS = ("BackendUnavailable", "GpuprofError", "HeaderError", "InputError", "ResultsError")
 #: The public names, and where each one is; behind a colon, what it is called there.
 _PLACES = {
-    "profile": "gpuprof.api.measuring",
-    "load": "gpuprof.api.measuring",
-    "compare": "gpuprof.api.comparing",
-    "Comparison": "gpuprof.api.comparing",
-    "ComparedCase": "gpuprof.api.comparing",
-    "fleet": "gpuprof.api.comparing",
-    "Fleet": "gpuprof.api.comparing",
-    "Outlier": "gpuprof.comparison.outliers",
-    "operations": "gpuprof.api.measuring",
-    "tune": "gpuprof.api.searching",
-    "Search": "gpuprof.api.searching",
-    "Interrupted": "gpuprof.api.measuring",
+    **dict.fromkeys(("profile", "load", "operations", "Interrupted"), "gpuprof.api.measuring"),
+    **dict.fromkeys(("compare", "Comparison", "ComparedCase", "fleet", "Fleet"), "gpuprof.api.comparing"),
+    **dict.fromkeys(("tune", "Search"), "gpuprof.api.searching"),
+    **dict.fromkeys(("Figures", "NotMeasured"), "gpuprof.api.measured_run"),
     "Run": "gpuprof.api.measured_run:MeasuredRun",
     "Case": "gpuprof.api.measured_run:MeasuredCase",
-    "Figures": "gpuprof.api.measured_run",
-    "NotMeasured": "gpuprof.api.measured_run",
+    "Outlier": "gpuprof.comparison.outliers",
     "Source": "gpuprof.kernels.paths",
-    "GpuprofError": "gpuprof.errors",
-    "InputError": "gpuprof.errors",
-    "HeaderError": "gpuprof.errors",
-    "ResultsError": "gpuprof.errors",
-    "BackendUnavailable": "gpuprof.errors",
+    **dict.fromkeys(_ERRORS, "gpuprof.errors"),
 }
 
 __all__ = [

@@ -8,6 +8,7 @@ from math import isfinite
 
 from msgspec import Struct
 
+from gpuprof.backends.base import Findings
 from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
@@ -110,6 +111,12 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
     if attempt(0.0).passed:
         return Proof(replace(verification, detail=f"adds to what was in {arrays}"))
     return Proof(verification)
+
+
+def incorrect(verification: Verification, why: str, *, later: bool) -> Findings:
+    """What is said of a wrong kernel, which has no times, and `why`."""
+    reason = sentence_of(verification, later=later)
+    return Findings("incorrect", reason, verification=verification, timing_reason=why, event_floor_reason=why)
 
 
 def sentence_of(verification: Verification, *, later: bool) -> str:

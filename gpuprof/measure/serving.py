@@ -114,7 +114,20 @@ class WorkerSide:
                 self._backend, reason = open_executor(request.executes, request), None
             else:
                 self._backend, reason = open_backend(request, request.libraries)
-        return self._opened(reason)
+        self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
+        self._limit_memory(self._most_bytes)
+        self._compile = Compiler(self._backend.device.arch, self._backend.expect, self._backend.assemble)
+        # What stands beside a run's own worker has nothing to say of its environment, and begins sooner.
+        versions = software_versions() if self._request.executes is None else {}
+        return Opened(
+            device=self._backend.device,
+            backend=self._backend.name,
+            backend_reason=reason,
+            environment={**versions, **self._backend.environment},
+            memory_budget_bytes=self._backend.memory_budget_bytes,
+            bus_id=self._backend.bus_id,
+            conditions=self._backend.conditions,
+        )
 
     def _with_compilers(self, case: Case, measurement: Measurement) -> Measurement:
         """The measurement with what is said of the compilers, where that was asked for and can be told."""
@@ -135,22 +148,6 @@ class WorkerSide:
         """
         if self._backend.name != "gpu":
             limit_memory(self._held_bytes + min(self._most_bytes, most_bytes))
-
-    def _opened(self, reason: str | None) -> Opened:
-        self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
-        self._limit_memory(self._most_bytes)
-        self._compile = Compiler(self._backend.device.arch, self._backend.expect, self._backend.assemble)
-        # What stands beside a run's own worker has nothing to say of its environment, and begins sooner.
-        versions = software_versions() if self._request.executes is None else {}
-        return Opened(
-            device=self._backend.device,
-            backend=self._backend.name,
-            backend_reason=reason,
-            environment={**versions, **self._backend.environment},
-            memory_budget_bytes=self._backend.memory_budget_bytes,
-            bus_id=self._backend.bus_id,
-            conditions=self._backend.conditions,
-        )
 
     def _compiled(self, case: ConfiguredCase) -> Functions:
         """Compile, and say so when that is over: compiling and running have limits of their own."""

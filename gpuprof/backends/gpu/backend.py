@@ -22,7 +22,7 @@ from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, L2Flush, Launch
-from gpuprof.backends.verification import prove, sentence_of
+from gpuprof.backends.verification import incorrect, prove
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.shape import ConfiguredCase
@@ -35,6 +35,7 @@ from gpuprof.toolchain.nvrtc import supported_archs
 
 #: Why it is not known what the device reaches: that is measured behind the cases.
 _ENDED_BEFORE = "not measured: the run ended before"
+_NO_SPEED = "a wrong kernel gets no speed"
 
 
 _MOST_HOST_SAMPLES = 50
@@ -288,7 +289,7 @@ class GpuBackend(Backend):
             proof = prove(arrays.problem, poison_inout, verify)
         verification = proof.verification
         if not verification.passed:
-            return _incorrect(verification, later=False)
+            return incorrect(verification, _NO_SPEED, later=False)
         before = self._clocks.read()
         self._timer.reset()
         with timeline.span("time"):
@@ -337,7 +338,7 @@ class GpuBackend(Backend):
         if self._flush.written_to() and again.passed:
             again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:
-            return _incorrect(again, later=True)
+            return incorrect(again, _NO_SPEED, later=True)
         return Findings(
             "ok",
             remarks=(*proof.remarks, *faster, *self._gaps(), *untried),
@@ -462,13 +463,3 @@ def _check_arch(device: Device, archs: Sequence[int]) -> None:
             f" sm_{max(archs)}.",
             fix="Older GPUs need the cu12 extra, newer ones a newer nvidia-cuda-nvrtc.",
         )
-
-
-def _incorrect(verification: Verification, *, later: bool) -> Findings:
-    return Findings(
-        "incorrect",
-        reason=sentence_of(verification, later=later),
-        verification=verification,
-        timing_reason="a wrong kernel gets no speed",
-        event_floor_reason="a wrong kernel gets no speed",
-    )

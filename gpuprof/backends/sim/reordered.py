@@ -16,7 +16,7 @@ from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase
 from gpuprof.backends.sim.launching import device_memory, initial_content, renew
 from gpuprof.backends.sim.located import failure_of, told
 from gpuprof.backends.sim.sim_references import References
-from gpuprof.backends.verification import sentence_of
+from gpuprof.backends.verification import incorrect
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     AccessPair,
@@ -95,16 +95,8 @@ def _wrote_again(buffer: Buffer, before: Array) -> bool:
 
 def wrong_later(verification: Verification) -> Findings:
     """What is said of a case that is right in its first launch only."""
-    return Findings(
-        "incorrect",
-        reason=sentence_of(verification, later=True),
-        verification=verification,
-        timing_reason=NO_TIME,
-        event_floor_reason=NO_TIME,
-        clocks_reason=NO_TIME,
-        counters_reason=_NOT_COUNTED,
-        lines_reason=_NOT_COUNTED,
-    )
+    wrong = incorrect(verification, NO_TIME, later=True)
+    return replace(wrong, clocks_reason=NO_TIME, counters_reason=_NOT_COUNTED, lines_reason=_NOT_COUNTED)
 
 
 #: What counts in another order. Who waits there in vain, or turns for ever, tells nothing: a card may let

@@ -231,28 +231,15 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
         security = distributed.Security.temporary()  # written nowhere: it keeps all other processes out
     except ImportError as error:
         raise ToolError(f"--cluster {address} makes a key: {foreign(error)}.", fix=MISSING_FIX) from error
-    closed = {"host": _HERE, "protocol": "tls", "security": security}
+    closed = {"host": _HERE, "protocol": "tls", "security": security, "dashboard": False}
+    each = {**closed, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    own = [{"resources": {"GPU": 1}, "env": {"CUDA_VISIBLE_DEVICES": gpu}} for gpu in visible] or [{}] * count
     workers = {
-        number: {
-            "cls": distributed.Nanny,
-            "options": {
-                **closed,
-                "nthreads": 1,
-                "memory_limit": 0,
-                "dashboard": False,
-                "silence_logs": logging.CRITICAL,
-                **(
-                    {"resources": {"GPU": 1}, "env": {"CUDA_VISIBLE_DEVICES": visible[number]}}
-                    if gpus
-                    else {}
-                ),
-            },
-        }
-        for number in range(count)
+        number: {"cls": distributed.Nanny, "options": {**each, **own[number]}} for number in range(count)
     }
     scheduler = {
         "cls": distributed.Scheduler,
-        "options": {**closed, "dashboard": False, "dashboard_address": f"{_HERE}:0", "port": 0},
+        "options": {**closed, "dashboard_address": f"{_HERE}:0", "port": 0},
     }
     # Nothing is told over HTTP, which asks nobody for a key.
     silent: dict[str, list[str]] = {
