@@ -16,7 +16,7 @@ from gpuprof.machine import compute_in_all_threads, memory_limited
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.references import Array, DeviceReference, Expected, Pointer
+from gpuprof.problems.references import Array, Expected, Pointer
 from gpuprof.problems.wrong_values import describe_wrong
 from gpuprof.results import Verification
 
@@ -194,7 +194,8 @@ class ExpectedOutputs:
             sized = DeviceBuffer(REFERENCE_BYTES * spec.elements) if reference.has_magnitude else None
             self._magnitude[spec.name] = sized
         code = self._code_for(self._problem.dtype, reference.source)
-        code.launch(reference.entry, self._packed(reference), reference.grid, reference.block)
+        arguments = [*map(self._packed, reference.arguments)]
+        code.launch(reference.entry, arguments, reference.grid, reference.block)
 
     def _upload(self, host: Mapping[str, Array]) -> None:
         """References by NumPy."""
@@ -215,17 +216,10 @@ class ExpectedOutputs:
             self._magnitude[name] = DeviceBuffer(magnitude.nbytes)
             self._magnitude[name].upload(magnitude)  # type: ignore[union-attr]
 
-    def _packed(self, reference: DeviceReference) -> list[Any]:
-        packed: list[Any] = []
-        for argument in reference.arguments:
-            match argument:
-                case Pointer(array):
-                    packed.append(_POINTER(self._reference_address(array)))
-                case int():
-                    packed.append(_LONG(argument))
-                case float():
-                    packed.append(_DOUBLE(argument))
-        return packed
+    def _packed(self, argument: int | float | Pointer) -> Any:
+        if isinstance(argument, Pointer):
+            return _POINTER(self._reference_address(argument.array))
+        return _LONG(argument) if isinstance(argument, int) else _DOUBLE(argument)
 
     def _reference_address(self, name: str) -> int:
         """Address of what a `Pointer` names."""
