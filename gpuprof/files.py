@@ -4,7 +4,6 @@
 
 import errno
 import os
-import secrets
 import stat
 import tempfile
 from contextlib import suppress
@@ -88,7 +87,7 @@ def encoded(text: str) -> bytes:
 def open_beside(target: Path) -> tuple[int, Path]:
     """A new file in a target's directory, to take its place when it is whole."""
     while True:
-        path = target.with_name(f".writing-{secrets.token_hex(8)}")
+        path = target.with_name(f".writing-{os.urandom(8).hex()}")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:

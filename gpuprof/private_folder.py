@@ -5,7 +5,6 @@
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -63,7 +62,7 @@ class PrivateFolder:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file whole or not at all."""
-        temporary = f"{_WRITING}{secrets.token_hex(8)}"
+        temporary = f"{_WRITING}{os.urandom(8).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=self._folder), "wb") as file:
             try:
