@@ -80,11 +80,7 @@ def worst(found: Sequence[Verification]) -> Verification:
 
 
 class Proof(Struct, frozen=True):
-    """Whether a case is right.
-
-    Args:
-        unread: What outputs held that it must not read; None for poison.
-    """
+    """Whether a case is right, and what outputs held that it must not read; None for poison."""
 
     verification: Verification
     unread: float | None = None

@@ -36,7 +36,6 @@ class OneLaunch:
 
     Args:
         entry: The function, values in the place of macros: `sgemm<64, 64>`.
-        arguments: What it takes, in order.
         symbols: Variables of its module that are set before the first launch of the case.
     """
 

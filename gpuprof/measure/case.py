@@ -17,11 +17,7 @@ from gpuprof.text import Extent
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What to measure: a kernel, or a reference of the operation.
-
-    Args:
-        kernel: The kernel; None for a reference, which has no source and chooses its launch.
-    """
+    """What to measure: a kernel, or without one a reference of the operation, which chooses its launch."""
 
     name: str
     problem: Problem

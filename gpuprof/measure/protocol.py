@@ -102,11 +102,7 @@ class Compiled(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """A case's measurement; `context_lost` says that the worker ends now.
-
-    Args:
-        compiling: Names of the cases whose code is still being compiled there.
-    """
+    """A case's measurement; whether the worker ends now; names of cases that are still compiled there."""
 
     measurement: Measurement
     context_lost: bool

@@ -45,11 +45,7 @@ USUAL = "f32"
 
 @dataclass(frozen=True)
 class Selection:
-    """One kernel to run, and with which parameters.
-
-    Args:
-        params: Parameters that replace the header's, one mapping for each case wanted.
-    """
+    """One kernel to run, and parameters that replace its header's: a mapping for each case wanted."""
 
     kernel: Kernel
     params: tuple[Mapping[str, int], ...] = ({},)

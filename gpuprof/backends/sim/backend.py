@@ -87,11 +87,7 @@ _MEMORY_SHARE = 0.7
 
 
 class SimBackend(Backend):
-    """The executor, standing for one card.
-
-    Args:
-        options: How the run goes that it is part of.
-    """
+    """The executor, standing for one card."""
 
     name: BackendName = "sim"
 

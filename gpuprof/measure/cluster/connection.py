@@ -39,11 +39,7 @@ MISSING_FIX = "Install it with gpuprof's extra: pip install '.[cluster]' in gpup
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A worker of the cluster.
-
-    Args:
-        key: What stays the same when it is started again: its nanny, or its name.
-    """
+    """A worker of the cluster, whose `key` stays the same when it is started again."""
 
     address: str
     key: str
