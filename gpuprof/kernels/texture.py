@@ -43,11 +43,9 @@ _FIELDS = {
 
 
 class TextureSpec(Struct, frozen=True):
-    """What a header says of one texture or surface.
+    """What a header says of one texture or surface; of several channels the array's last extent counts them.
 
-    Args:
-        channels: Of a texel; of several, the array's last extent counts them.
-        linear: Whether it reads the array itself, not a CUDA array made of it.
+    A linear one reads the array itself, not a CUDA array made of it.
     """
 
     array: str

@@ -37,11 +37,7 @@ Tolerance = float | Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One computation, told by its arguments.
-
-    Args:
-        lists: Arguments that are arrays of addresses, with the arrays that these are of.
-    """
+    """One computation, told by its arguments; `lists` are arrays of addresses, with whose they are."""
 
     operation: Operation
     sizes: tuple[int, ...]

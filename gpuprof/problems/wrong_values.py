@@ -31,11 +31,7 @@ _NEAR = 1e-3
 
 
 class WrongResult(Struct, frozen=True):
-    """One output that is not what it must be.
-
-    Args:
-        unwritten: Which elements hold what they held before, flat; None where that cannot be told.
-    """
+    """One output that is not what it must be, and which elements were never written, where that shows."""
 
     shape: tuple[int, ...]
     axes: Sequence[Axis]

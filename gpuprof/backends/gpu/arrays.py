@@ -165,9 +165,7 @@ class ProblemArrays:
     def prepare(self, unread: float | None = None) -> None:
         """Make all as if no kernel had run: inputs, guards, and the rest poisoned or as it was.
 
-        Args:
-            unread: What outputs shall hold that kernels must not read, though they may for other scalars;
-                None for poison.
+        Outputs that kernels must not read, though they may for other scalars, hold `unread`; None for poison.
         """
         self._mend()
         for buffer in self.given:

@@ -101,9 +101,7 @@ class ExpectedOutputs:
     ) -> tuple[Arguments, Arguments | None]:
         """What `spoil` and `compare_picked` take for an output; the latter none where elements have no order.
 
-        Args:
-            picks: How many elements; what it holds when a function is queued counts, as of `secret`.
-            secret: Decides which.
+        How many elements, and the secret that decides which, count as they are when a function is queued.
         """
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
         chosen = (picks, secret)

@@ -288,8 +288,7 @@ class CublasLt:
     ) -> list[Launch]:
         """Launches of a column-major product, one for each algorithm that the heuristic proposes.
 
-        Args:
-            operands: As of cuBLAS' gemm: alpha, A, its leading dimension, B, its own, beta, C, its own.
+        Operands are those of cuBLAS' gemm: alpha, A, its leading dimension, B, its own, beta, C, its own.
         """
         alpha, a, lda, b, ldb, beta, c, ldc = operands
         compute = _OF_TF32 if "tf32" in types else _SUMS_IN_F32
