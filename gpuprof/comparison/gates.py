@@ -48,12 +48,16 @@ class Held:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GateResult:
     """What became of a gate, as it was written, and every case that was held against it."""
 
     text: str
     held: tuple[Held, ...]
+
+    def __repr__(self) -> str:
+        """What a test that asserts it is told."""
+        return f"{self.text}: {self.sentence}"
 
     @property
     def outcome(self) -> Outcome:

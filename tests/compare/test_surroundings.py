@@ -189,6 +189,7 @@ def test_gates(comparison):
     slow, spills = comparison.hold("time > 3%", "spill_bytes > 0")
     assert not slow.passed
     assert slow.failing == ("naive 128 32x32", "naive 4096 32x32")
+    assert repr(slow).startswith("time > 3%: failed by naive 128 32x32")
     assert spills.passed
     assert spills.outcome == "passed"
     with pytest.raises(gpuprof.InputError, match="Did you mean time"):
