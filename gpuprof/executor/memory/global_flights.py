@@ -235,10 +235,11 @@ class GlobalFlights(Observer):
 
         Returns its number, the copy, and (block, warp, lane) of the copy's.
         """
+        first, end = int(start.min()), int(start.max()) + size
         for flight in self._flying:
             assert flight.places is not None
             low, high = flight.places.bounds if writes or flight.writes else (0, 0)
-            if low < int(start.max()) + size and int(start.min()) < high:
+            if low < end and first < high:
                 hit = flight.places.first_in(start, size, flight.waiting)
                 # Stores of other blocks may meet where they store the same.
                 if hit and (not flight.writes or hit[1] == blocks()[hit[0]]):

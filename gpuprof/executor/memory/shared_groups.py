@@ -10,7 +10,7 @@ these, and in the next turn, the next stage and the next block it is the same ag
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask, narrowed
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import PERIOD, wavefronts
@@ -43,7 +43,7 @@ class SharedGroup:
         start = address[..., :1] & -PERIOD
         distances = address - start
         pattern = self._pattern
-        active = narrowed(whole, address.shape)
+        active = mask.narrowed_to((*address.shape[:2], 1))
         if pattern is None or not _are(distances, pattern, active):
             spread = np.broadcast_to(active, (*distances.shape[:2], 1))
             first, warps = spread.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
