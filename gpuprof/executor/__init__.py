@@ -64,7 +64,7 @@ from gpuprof.executor.faults import (
     SharedByte,
     UnsupportedInstruction,
 )
-from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
+from gpuprof.executor.grid_launch import LaunchResult, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
@@ -83,7 +83,7 @@ from gpuprof.executor.program.origins import Use, lines_behind
 from gpuprof.executor.program.source_places import callers, source_name, trapped_in
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork
-from gpuprof.executor.totals import CountedTotals
+from gpuprof.executor.totals import CountedTotals, Stored
 
 __all__ = [
     "WARP",

@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import Index
 from gpuprof.executor.interleaving import Openness, Order, run_interleaved
+from gpuprof.executor.lanes.masks import Counts
 from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Cache, LocalLanes, Observer
@@ -29,7 +30,7 @@ from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.launch_state import Printed, SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.steps.wgmma_steps import COUNTED_AS_HMMA
-from gpuprof.executor.totals import CountedTotals, Totals, names_of
+from gpuprof.executor.totals import CountedTotals, Stored, Totals, names_of
 
 #: How much larger a batch of control slices may be, if it then is the only one: a small second one would take
 #: as many steps.
@@ -52,19 +53,6 @@ _UNKNOWN = "how a card counts {} has not been measured"
 _LEAVES_OUT = "this counter of the card leaves out {}"
 _REMOTE = "accesses to other blocks' shared memory"
 _HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
-
-
-class Stored(Struct, frozen=True):
-    """Bytes that the blocks of a sample stored to one buffer, and `each` of them."""
-
-    by_sample: float = 0
-    by_grid: float = 0
-    each: tuple[int, ...] = ()
-
-    def __add__(self, other: "Stored") -> "Stored":
-        """Return what two batches stored."""
-        by_grid = self.by_grid + other.by_grid
-        return Stored(self.by_sample + other.by_sample, by_grid, self.each + other.each)
 
 
 class LaunchResult(Struct, frozen=True):
@@ -98,6 +86,8 @@ class LaunchResult(Struct, frozen=True):
         sites: Instructions that are counted by themselves, in the order of their numbers, with what was
             counted there over the whole grid, by event; of several launches together nothing.
         sample: The blocks that ran; of several launches together none.
+        of_kinds: Of a sample, tells what was counted if its blocks, in the order of `Stored.each`, are of
+            these kinds, by number, and the grid has so many of each.
     """
 
     counters: CountedTotals
@@ -121,6 +111,7 @@ class LaunchResult(Struct, frozen=True):
     openness: Openness = Openness.NONE
     sites: tuple[tuple[Site, CountedTotals], ...] = ()
     sample: Sample | None = None
+    of_kinds: "Callable[[NDArray[np.intp], NDArray[np.float64]], LaunchResult] | None" = None
 
 
 def launch(
@@ -172,7 +163,8 @@ def launch(
     geometry = Geometry(grid, block)
     check_shape(program, geometry, len(args))
     sample = every_block(grid) if blocks == "all" else blocks
-    sample = sample.in_clusters(grid, cluster_of(program))
+    # Without values many blocks take little longer than few, and tell more.
+    sample = sample.in_clusters(grid, cluster_of(program), as_many=sliced is not None)
     template = LaunchTemplate(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
@@ -187,31 +179,46 @@ def launch(
     else:
         run.to_the_end()
     machine = remark_on(program.slots.specials.keys() | program.clocks)
-    return LaunchResult(
-        counters=totals.counters(),
-        hidden=dict.fromkeys(names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
-        | dict.fromkeys(names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
-        | _hidden_of_tensor_cores(program),
-        lines=totals.lines(),
-        busiest=totals.busiest(multiprocessors),
-        sampled_blocks=sample.count * template.layout.blocks,
-        total_blocks=sample.total * template.layout.blocks,
-        exact_sample=totals.exact,
-        lane_instructions=run.executed,
-        stored=run.stored,
-        block_warps=totals.block_warps,
-        block_threads=totals.block_threads,
-        block_parted=totals.block_parted,
-        loop_iterations={number: dict(times) for number, times in totals.loop_iterations.items()},
-        remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
-        printed=run.printed.text,
-        print_calls=run.printed.calls,
-        least=run.least,
-        steps=run.steps,
-        openness=run.openness,
-        sites=tuple(zip(program.sites, totals.sites, strict=True)),
-        sample=sample,
-    )
+    remarks = tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text)
+    hidden = dict.fromkeys(names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
+    hidden |= dict.fromkeys(names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
+
+    def result(totals: Totals) -> LaunchResult:
+        return LaunchResult(
+            counters=totals.counters(),
+            hidden=hidden | _hidden_of_tensor_cores(program),
+            lines=totals.lines(),
+            busiest=totals.busiest(multiprocessors),
+            sampled_blocks=sample.count * template.layout.blocks,
+            total_blocks=sample.total * template.layout.blocks,
+            exact_sample=totals.exact,
+            lane_instructions=run.executed,
+            stored=totals.stored,
+            block_warps=totals.block_warps,
+            block_threads=totals.block_threads,
+            block_parted=totals.block_parted,
+            loop_iterations={number: dict(times) for number, times in totals.loop_iterations.items()},
+            remarks=remarks,
+            printed=run.printed.text,
+            print_calls=run.printed.calls,
+            least=run.least,
+            steps=run.steps,
+            openness=run.openness,
+            sites=tuple(zip(program.sites, totals.sites, strict=True)),
+            sample=sample,
+            of_kinds=of_kinds if run.counted else None,
+        )
+
+    def of_kinds(kinds: NDArray[np.intp], sizes: NDArray[np.float64]) -> LaunchResult:
+        totals, weights = Totals(program, sample, merged_atomics), (sizes / np.bincount(kinds))[kinds]
+        begin = 0
+        for tally, blocks, stored in run.counted:
+            part = slice(begin, begin := begin + len(blocks.weights))
+            alike = structs.replace(blocks, strata=kinds[part], weights=weights[part])
+            totals.add(tally, alike, stored)
+        return result(totals)
+
+    return result(totals)
 
 
 class _Running(Struct, frozen=True, eq=False):
@@ -242,7 +249,8 @@ class _Run:
         self.template, self.sample, self.totals, self.budget = template, sample, totals, budget
         self.sliced = sliced
         self.executed = self.steps = 0
-        self.stored: dict[str, Stored] = {}
+        #: Of a sample, what its batches counted, and stored to each buffer, by its name.
+        self.counted: list[tuple[Tally, BlockList, dict[str, Counts]]] = []
         self.remark = ""
         self.printed = Printed()
         self.remote: set[str] = set()
@@ -349,10 +357,10 @@ class _Run:
         self.executed += scheduler.lane_instructions
         self.steps += scheduler.steps
         batch.settle()
-        self.totals.add(batch.tally, blocks)
-        for name, per_block in (running.stored.by_name if running.stored else {}).items():
-            every = Stored(float(per_block.sum()), float(per_block @ blocks.weights), (*per_block.tolist(),))
-            self.stored[name] = self.stored.get(name, Stored()) + every
+        stored = running.stored.by_name if running.stored else {}
+        self.totals.add(batch.tally, blocks, stored)
+        if running.stored is not None:
+            self.counted.append((batch.tally, blocks, stored))
         found = batch.shadow.remark if batch.shadow is not None else ""
         self.remark = self.remark or found or self.meetings.luck
         self.least |= batch.tally.least

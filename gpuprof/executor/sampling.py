@@ -95,38 +95,47 @@ class Sample(Struct, frozen=True, dict=True):
             np.repeat(weights, members),
         )
 
-    def divided(self, each: Sequence[int], whole: float) -> "Sample | None":
-        """Return a sample of a row of blocks, of which some do as much as the first, the rest as the last.
+    def of_first_kind(self, each: Sequence[int], whole: float) -> int | None:
+        """Return how many of a row of blocks do as much as the first of it, if the rest do as the last.
 
-        Those on both sides of where they change run. None where it is another kind of grid.
+        None where it is another kind of grid.
 
         Args:
             each: What each block that ran did, in order.
             whole: What all blocks do together.
         """
-        ends = [max(stratum.axes[axis].stop for stratum in self.strata) for axis in range(3)]
         first, last, total = each[0], each[-1], self.total
+        ends = (stratum.axes[axis].stop for stratum in self.strata for axis in range(3))
         if max(ends) != total or first == last or not {first, last}.issuperset(each):
             return None
         count = (whole - total * last) / (first - last)
-        if not 0 < count < total or count != int(count):
-            return None
-        row, strata = ends.index(total), []
-        for start, stop in pairwise(
-            sorted({0, int(count) - 1, int(count), min(int(count) + 1, total), total})
-        ):
+        return int(count) if 0 < count < total and count == int(count) else None
+
+    def divided(self, count: int) -> "Sample":
+        """Return a sample of a row of blocks of which so many do one thing, the rest another.
+
+        Those on both sides of where they change run.
+        """
+        total, strata = self.total, []
+        row = max(range(3), key=lambda axis: max(stratum.axes[axis].stop for stratum in self.strata))
+        for start, stop in pairwise(sorted({0, count - 1, count, min(count + 1, total), total})):
             axes = [range(1), range(1), range(1)]
             axes[row] = range(start, stop)
             strata.append(Stratum((axes[0], axes[1], axes[2]), min(2, stop - start)))
         return Sample(tuple(strata), self.cluster)
 
-    def in_clusters(self, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> "Sample":
-        """Return a sample of whole clusters: about as many blocks of the grid, or the clusters of these."""
+    def in_clusters(
+        self, grid: tuple[int, int, int], cluster: tuple[int, int, int], *, as_many: bool = False
+    ) -> "Sample":
+        """Return a sample of whole clusters: about as many blocks of the grid, or the clusters of these.
+
+        Or `as_many` clusters as it has blocks.
+        """
         if self.cluster == cluster:
             return self
         x, y, z = (blocks // size for blocks, size in zip(grid, cluster, strict=True))
         if self.total == grid[0] * grid[1] * grid[2]:
-            most = max(1, self.count // (cluster[0] * cluster[1] * cluster[2]))
+            most = self.count if as_many else max(1, self.count // (cluster[0] * cluster[1] * cluster[2]))
             return Sample(choose_blocks((x, y, z), most).strata, cluster)
         # Blocks that were named one by one.
         chosen = np.unique(self.blocks(0, self.count).indices // np.array(cluster), axis=0).tolist()

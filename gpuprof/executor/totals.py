@@ -7,9 +7,11 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from math import ceil
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
+from gpuprof.executor.lanes.masks import Counts
 from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.program.flow import End
@@ -134,6 +136,19 @@ class Busiest:
         return least
 
 
+class Stored(Struct, frozen=True):
+    """Bytes that the blocks of a sample stored to one buffer, and `each` of them."""
+
+    by_sample: float = 0
+    by_grid: float = 0
+    each: tuple[int, ...] = ()
+
+    def __add__(self, other: "Stored") -> "Stored":
+        """Return what two batches stored."""
+        by_grid = self.by_grid + other.by_grid
+        return Stored(self.by_sample + other.by_sample, by_grid, self.each + other.each)
+
+
 class Totals:
     """Adds up the tallies of a launch's batches, weighted to the whole grid.
 
@@ -159,11 +174,16 @@ class Totals:
         #: What the first block of each stratum counted.
         self._seen: dict[int, dict[object, int]] = {}
         self.exact = True
+        #: Of a sample, what it stored to each buffer, by its name.
+        self.stored: dict[str, Stored] = {}
         self._busiest = Busiest(apart=sample.cluster != (1, 1, 1))
 
-    def add(self, tally: Tally, blocks: BlockList) -> None:
-        """Add the batch that ran these blocks."""
+    def add(self, tally: Tally, blocks: BlockList, stored: Mapping[str, Counts]) -> None:
+        """Add the batch that ran these blocks; each `stored` so many bytes to buffers, by their names."""
         weights = blocks.weights
+        for name, per_block in stored.items():
+            every = Stored(float(per_block.sum()), float(per_block @ weights), (*per_block.tolist(),))
+            self.stored[name] = self.stored.get(name, Stored()) + every
         work: dict[str, NDArray[np.float64]] = {name: np.zeros(len(weights)) for name in WORK}
         for number, site in enumerate(self.program.sites):
             events = tally.events[number]

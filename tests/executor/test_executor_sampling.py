@@ -140,40 +140,37 @@ def test_it_is_never_above_the_best_placement(seed):
 def test_a_row_of_blocks_is_divided_where_their_work_changes():
     # 28 blocks of two tiles, 104 of one; the first, four in between and the last run.
     sample = choose_blocks((1, 132, 1), 6)
-    divided = sample.divided([2, 1, 1, 1, 1, 1], 160)
+    assert sample.of_first_kind([2, 1, 1, 1, 1, 1], 160) == 28
+    divided = sample.divided(28)
     blocks = divided.blocks(0, divided.count)
     assert blocks.weights @ np.where(blocks.indices[:, 1] < 28, 2, 1) == 160
     assert {27, 28} <= {*blocks.indices[:, 1].tolist()}
     assert divided.total == 132
     # Who does something else, all the same, or a share of it, and a grid that is no row.
-    assert sample.divided([2, 1, 3, 1, 1, 1], 160) is None
-    assert sample.divided([1, 1, 1, 1, 1, 1], 160) is None
-    assert sample.divided([3, 1, 1, 1, 1, 1], 159) is None
-    assert choose_blocks((2, 66, 1), 6).divided([2, 1, 1, 1, 1, 1], 160) is None
+    assert sample.of_first_kind([2, 1, 3, 1, 1, 1], 160) is None
+    assert sample.of_first_kind([1, 1, 1, 1, 1, 1], 160) is None
+    assert sample.of_first_kind([3, 1, 1, 1, 1, 1], 159) is None
+    assert choose_blocks((2, 66, 1), 6).of_first_kind([2, 1, 1, 1, 1, 1], 160) is None
 
 
-@pytest.mark.parametrize(("blocks", "expected"), [(1, 5.0), (4, 5.0), (5, 10.0), (8, 10.0), (9, 15.0)])
-def test_equal_blocks_are_handed_out_whole(blocks, expected):
-    assert least([5] * blocks, 4) == expected
+@pytest.mark.parametrize(
+    ("trips", "exact"), [([3] * 17 + [2] * 47, True), ([3, 2] * 8 + [2] * 47 + [1], False)]
+)
+def test_blocks_of_two_kinds_are_counted_by_how_many_there_are_of_each(trips, exact):
+    program, shape = cuda_program(SOURCE), ((64, 1, 1), (32, 1, 1))
 
+    def run(blocks):
+        memory = GlobalMemory()
+        arrays = memory.allocate(np.array(trips, np.int32), "in"), memory.allocate(np.zeros(2048), "out")
+        return launch(program, *shape, [*arrays], memory, blocks=blocks)
 
-def test_a_few_heavy_blocks_weigh_as_they_do():
-    # Five heavy blocks on four: one gets two of them, however light the others are.
-    assert least([100] * 5 + [1] * 20, 4) == 200
-
-
-def test_even_work_is_shared_evenly():
-    assert least([1] * 7 + [2] * 3, 4) == pytest.approx(max(13 / 4, 3.0))
-
-
-def test_blocks_of_a_sample_stand_for_many():
-    # 961 blocks of 132: eight on the busiest, though the weights are ratios.
-    assert least([3, 3, 3], 132, [961 / 3] * 3) == 24
-
-
-def test_batches_add_up():
-    found = Busiest()
-    for _ in range(3):
-        found.add("w", np.array([7, 7]), np.ones(2))
-    assert found.least("w", 4) == 14
-    assert found.least("unknown", 4) == 0
+    whole, sampled = run("all"), run(choose_blocks((64, 1, 1), 6))
+    assert sampled.counters != whole.counters
+    kinds = (sampled.sample.blocks(0, 6).indices[:, 0] >= 17).astype(int)
+    found = sampled.of_kinds(kinds, np.array([17.0, 47.0]))
+    assert found.exact_sample is exact
+    assert found.stored["out"].by_grid == 2048 * 4
+    if exact:
+        for part in ("counters", "lines", "busiest", "loop_iterations"):
+            assert getattr(found, part) == getattr(whole, part)
+        np.testing.assert_array_equal(found.block_threads, whole.block_threads)

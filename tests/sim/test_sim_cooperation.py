@@ -221,6 +221,25 @@ def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values
     assert found.counters == with_values.counters
 
 
+@pytest.mark.parametrize(("name", "blocks"), [("wgmma_persistent", 6), ("wgmma_store_64_below", 24)])
+def test_a_sample_stands_for_a_persistent_grid_that_was_verified_elsewhere(name, blocks, monkeypatch):
+    card = replace(load_card("h200"), sm_count=40)
+    kernel = find_kernel("gemm", name)
+    shape = configure(kernel, Gemm(1024, 2048, 64, dtype="bf16"), kernel.launch.block, {}, card)
+    compiled = compile_kernel(shape, card.arch)
+    whole = backend.SimBackend(card)._count_slices(shape, compiled, [None])
+    monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
+    monkeypatch.setattr(sampled, "_FEW_BLOCKS_FMAS", 0)
+    found = backend.SimBackend(card).count(shape, compiled)
+    assert (found.result.sampled_blocks, found.caveat) == (blocks, None)
+    for name, counter in whole.counters.items():
+        assert found.counters[name] == replace(counter, sampled_blocks=blocks)
+    assert found.lines == whole.lines
+    assert found.result.busiest == whole.result.busiest
+    # One that was not must show that no tile is left out.
+    assert backend.SimBackend(card).run(shape, compiled).counters == whole.counters
+
+
 @pytest.mark.parametrize(
     ("operations", "sums", "dear"),
     [

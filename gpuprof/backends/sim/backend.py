@@ -38,10 +38,10 @@ from gpuprof.backends.sim.sampled import (
     NotConclusive,
     are_dear,
     at_smaller_size,
-    by_work,
     cards_like,
     may_wait,
     never_written,
+    of_two_kinds,
     sample_of,
     smaller_case,
     stands_for_grid,
@@ -248,7 +248,12 @@ class SimBackend(Backend):
         ]
 
     def _count_slices(
-        self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None]
+        self,
+        case: ConfiguredCase,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+        *,
+        verified: bool = False,
     ) -> ExecutedCase:
         """Run the control slices of a case's launches, or of samples of them, and tell what they store to.
 
@@ -273,10 +278,16 @@ class SimBackend(Backend):
         if any(samples) and not stands_for_grid(case.problem, buffers, result := combined(results)):
             share = result.sampled_blocks / result.total_blocks
             dear = _MOST_SLICE_STEPS - sliced.left > _QUICK_SLICE_STEPS * share
-            finer = by_work(case.problem, buffers, result) if dear else None
-            if finer is None or finer in samples:
+            kinds = of_two_kinds(case.problem, buffers, result)
+            # What is verified elsewhere leaves nothing out: that blocks agree is enough.
+            if kinds is None or not (dear or (verified and kinds[1].exact_sample)):
                 raise NotConclusive
-            return self._count_slices(case, compiled, [finer])
+            finer, result = kinds
+            if not verified and finer in samples:
+                raise NotConclusive
+            if not verified:
+                return self._count_slices(case, compiled, [finer])
+            results = [result]
         return executed_case(launches, results, memory, buffers, watch)
 
     def _run(
@@ -327,7 +338,7 @@ class SimBackend(Backend):
             dear = any(samples) and self._sums_are_dear(case, compiled, samples)
             for blocks in (samples, whole) if dear else ():
                 with suppress(NotConclusive):
-                    return self._count_slices(case, compiled, blocks)
+                    return self._count_slices(case, compiled, blocks, verified=True)
             found = self._execute(case, compiled, samples)
             quick = self._options.sim_blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if not (found.caveat and quick):

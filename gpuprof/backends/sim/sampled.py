@@ -174,15 +174,25 @@ def stands_for_grid(problem: Problem, buffers: Mapping[str, Buffer], result: Lau
     )
 
 
-def by_work(problem: Problem, buffers: Mapping[str, Buffer], result: LaunchResult) -> Sample | None:
-    """A sample that stands for a grid of which one does not: by what its blocks store, if they tell."""
-    if result.sample is None or result.counters["global_atomic_requests"]:
+def of_two_kinds(
+    problem: Problem, buffers: Mapping[str, Buffer], result: LaunchResult
+) -> tuple[Sample, LaunchResult] | None:
+    """What stands for a grid for which a sample does not: by what its blocks store, if they tell.
+
+    Return the blocks to run for certainty, and what was counted if the grid is as those that ran.
+    """
+    if result.sample is None or result.of_kinds is None or result.counters["global_atomic_requests"]:
         return None
     for spec, _ in mistaken_shares(problem, buffers, result.stored):
         stored = result.stored[spec.name]
         # Each element may be stored several times.
         whole = spec.nbytes * stored.by_sample / buffers[spec.name].written_bytes
-        return result.sample.divided(stored.each, whole)
+        count = result.sample.of_first_kind(stored.each, whole)
+        if count is None:
+            break
+        kinds = np.array(stored.each) != stored.each[0]
+        sizes = np.array([count, result.sample.total - count], dtype=np.float64)
+        return result.sample.divided(count), result.of_kinds(kinds.astype(np.intp), sizes)
     return None
 
 
