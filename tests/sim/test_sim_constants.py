@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels that measure what modelled times need, executed here: no fault, and no loop left out."""
 
+import re
+from contextlib import nullcontext
 from functools import cache
 from itertools import product
 from unittest.mock import MagicMock
@@ -33,6 +35,12 @@ def ptx() -> str:
 @cache
 def program(entry: str):
     return load_program(ptx(), entry)
+
+
+def widths(entry: str) -> list[int]:
+    """Bytes of each parameter."""
+    declared = re.search(rf"\.entry {entry}\(([^)]*)\)", ptx())[1]
+    return [int(bits) // 8 for bits in re.findall(r"\.param \.[usbf](\d+)", declared)]
 
 
 def run(entry: str, arguments: list, threads: int = 32, blocks: int = 1, of: str = "out") -> np.ndarray:
@@ -109,13 +117,14 @@ class Untimed(ConstantMeter):
 
     def _launch(self, name: str, arguments: list, grid: int, threads: int, module: object = None) -> Launch:
         assert module or name in entries_for("sm_90")
+        assert module or [4 if isinstance(each, int) else 8 for each in arguments] == widths(name)
         return lambda: None
 
     def _found(self, launch: Launch, count: int) -> np.ndarray:
         return np.cumsum(np.ones((count, 4), np.int64), axis=1)
 
     _warm_us = _cold_us = lambda self, launch: 1.0
-    _buffer = lambda self, nbytes: MagicMock()  # noqa: E731
+    _buffer = lambda self, nbytes: nullcontext(MagicMock(nbytes=nbytes))  # noqa: E731
 
 
 def test_what_is_measured_of_a_card_is_what_models_ask_for(monkeypatch) -> None:
