@@ -98,6 +98,12 @@ RECKONED = {
     # One asks for the four sectors of all; each waits as long.
     "warps that share data": ([changed(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 1),
     "a fence waits for stores": ([STORE, FENCE], 1, 16 + 300, 0),
+    # The next one waits until the copy is taken and its operands are read.
+    "lanes that begin copies take turns": (
+        [replace(PLAIN, stall=13, waits=(0,)), step_of(StepKind.BULK, stall=7, frees=0)] * 3
+        + [replace(PLAIN, waits=(0,))],
+        *(1, 13 + 3 * 34.25 + 2 * 13, 1),
+    ),
     "a fence alone": ([FENCE], 1, 20, 0),
     "stores to the same lines are combined": ([LINES, changed(LINES, again=True)], 1, 16 + 8 + 300, 1),
     "stores to other lines are not": ([LINES, changed(LINES)], 1, 16 + 16 + 300, 1),
