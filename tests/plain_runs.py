@@ -3,7 +3,8 @@
 """A run of which only what a test is about must be said."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from changed import replace
 
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shipped import shipped_names, shipped_operation

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems and kernels of the shipped ladders in few words."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from changed import replace
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.instructions import Links, NoLink

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from changed import replace
 from command_server import command_server
 from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
@@ -217,20 +218,18 @@ def _belonging_together(run: Run) -> Run:
     for case in run.cases:
         operations.setdefault(case.problem.operation, some)
     devices = len(run.devices)
-    tuning = run.tuning and dataclasses.replace(
+    tuning = run.tuning and replace(
         run.tuning,
-        sizes=tuple(dataclasses.replace(one, device=one.device % devices) for one in run.tuning.sizes),
+        sizes=tuple(replace(one, device=one.device % devices) for one in run.tuning.sizes),
     )
-    return dataclasses.replace(
+    return replace(
         run,
         schema_version=SCHEMA_VERSION,
         operations=operations,
         tuning=tuning,
         # Of two rows of one place in its plan the later stands for both.
         cases=tuple(
-            dataclasses.replace(
-                case, device=case.device % devices, planned=None if case.planned is None else number
-            )
+            replace(case, device=case.device % devices, planned=None if case.planned is None else number)
             for number, case in enumerate(run.cases)
         ),
     )
@@ -246,7 +245,7 @@ def busy_runs(draw: st.DrawFn) -> Run:
 
     def busy(case: Measurement) -> Measurement:
         counted = draw(st.dictionaries(names, values_of(Counter), max_size=6))
-        return dataclasses.replace(
+        return replace(
             case,
             kernel=draw(_IDS),
             chosen=draw(st.sampled_from(["", "", "naive"])),
@@ -264,10 +263,10 @@ def busy_runs(draw: st.DrawFn) -> Run:
     def belonging(record: KernelRecord) -> KernelRecord:
         moves = draw(st.dictionaries(st.sampled_from(MOVABLE), values_of(Direction), max_size=3))
         source = draw(st.sampled_from(["int x;\n\n// y\n", record.source]))
-        return dataclasses.replace(record, id=draw(_IDS), after=draw(_IDS), source=source, moves=moves)
+        return replace(record, id=draw(_IDS), after=draw(_IDS), source=source, moves=moves)
 
     cases = (*run.cases, *draw(st.lists(values_of(Measurement), min_size=1, max_size=3)))
-    busy_run = dataclasses.replace(
+    busy_run = replace(
         run,
         backend=draw(st.sampled_from(["gpu", "gpu", "sim", "none"])),
         cases=tuple(map(busy, cases)),
@@ -283,7 +282,7 @@ def _problems() -> st.SearchStrategy[ProblemRecord]:
     def of(
         record: ProblemRecord, operation: Operation, extents: list[int], options: list[str]
     ) -> ProblemRecord:
-        return dataclasses.replace(
+        return replace(
             record,
             operation=operation.name,
             sizes=dict(zip(operation.dimensions, extents, strict=False)),

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each floor against the division that it is, on a card whose rates are easy to divide by."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 
 from gpuprof.bounds import floors, with_bounds
 from gpuprof.devices.cards import load_card

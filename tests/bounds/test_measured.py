@@ -4,11 +4,11 @@
 
 import statistics
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from changed import replace
 from test_floors import DEVICE, case_with
 
 from gpuprof.bounds import with_bounds, without_impossible_time

@@ -4,9 +4,10 @@
 
 import random
 import sys
-from dataclasses import replace
 from math import exp
 from pathlib import Path
+
+from changed import replace
 
 TESTS = Path(__file__).parents[1]
 sys.path += [str(TESTS / "unit"), str(TESTS / "report")]

@@ -3,10 +3,10 @@
 """`gpuprof compare` and gates on the command line: files, exit codes, messages, and what is loaded."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from compared_runs import TESTS, ladder, runs, with_cases
 from loaded_packages import loaded
 from unit_support import gpuprof

@@ -5,12 +5,12 @@
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from changed import replace
 from compared_runs import HOSTILE, gemm_case, ladder, runs, with_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -5,11 +5,11 @@
 import json
 import random
 import re
-from dataclasses import replace
 from math import exp
 
 import jsonschema
 import pytest
+from changed import replace
 from compared_runs import HOSTILE, in_rounds, runs
 from json_schemas import json_schema
 from unit_support import gpuprof as command

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates: what their text may say, what it means, and what becomes of cases held against them."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from compared_runs import gemm_case, in_rounds, ladder, run, runs, with_cases
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -4,11 +4,11 @@
 
 import random
 import sys
-from dataclasses import replace
 from math import exp
 from pathlib import Path
 
 import pytest
+from changed import replace
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import recorded

@@ -4,9 +4,9 @@
 
 import random
 import re
-from dataclasses import replace
 
 import pytest
+from changed import replace
 from compared_runs import runs
 
 from gpuprof.comparison.cautions import cautions

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which case belongs to which, what differs besides the kernels, and `gpuprof.compare` from Python."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from compared_runs import gemm_case, ladder, run, runs, with_cases
 
 import gpuprof

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures kernels that know where memory lies which nobody gave them, and prints what is said of them."""
 
-import dataclasses
-
+from changed import replace
 from cheat_corpus import cheats, ladder
 
 from gpuprof.backends.gpu.backend import GpuBackend
@@ -29,9 +28,7 @@ def main() -> None:
         source = kernel.source.replace(STARTS, f"{buffer.address:#x}ull").replace(ROOM, f"{buffer.nbytes}")
         source = source.replace("fits && *known == key", "fits && *known == key" if keeps else "false")
         source = source.replace("2000", "300")
-        case = Case.of(
-            dataclasses.replace(kernel, source=source), Problem.of(operation, SIZE), kernel.launch.block
-        )
+        case = Case.of(replace(kernel, source=source), Problem.of(operation, SIZE), kernel.launch.block)
         measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
         print(name, keeps, measurement.outcome, measurement.reason)
 

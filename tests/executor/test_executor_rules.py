@@ -13,11 +13,12 @@ import math
 import re
 import sys
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed import replace
 from each import each
 from executor_harness import compile_cuda
 

@@ -4,11 +4,11 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
+from changed import replace
 from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim.instructions import Links

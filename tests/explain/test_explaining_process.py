@@ -3,12 +3,12 @@
 """Explanations beside a device: what is asked, by which process, and what becomes of it when that is lost."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import fake_worker
 import numpy as np
 import pytest
+from changed import replace
 from cuda_sources import kernel_file
 from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 

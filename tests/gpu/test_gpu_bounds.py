@@ -5,9 +5,9 @@
 import json
 import os
 import sys
-from dataclasses import replace
 
 import pytest
+from changed import replace
 from processes import ran
 
 import gpuprof

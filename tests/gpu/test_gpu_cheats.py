@@ -3,9 +3,9 @@
 """Kernels that only look right or fast, on a real GPU: none gets a speed that it did not earn."""
 
 import ctypes
-import dataclasses
 
 import pytest
+from changed import replace
 from cheat_corpus import FOLDER, cheats, ladder
 
 import gpuprof
@@ -30,7 +30,7 @@ def measure(backend, kernel, size=SIZE):
 def honest(backend):
     """The same operation, computed."""
     kernel = CHEATS["does_nothing"].kernel
-    return dataclasses.replace(kernel, source=kernel.source.replace("if (inside && row < 0)", "if (inside)"))
+    return replace(kernel, source=kernel.source.replace("if (inside && row < 0)", "if (inside)"))
 
 
 #: What looks for memory that it was not given may end the context, and what holds something that its own time
@@ -62,7 +62,7 @@ def test_results_of_one_seed_are_wrong_with_another(backend):
     problem = Problem.of(ladder().operation, SIZE)
     assert measure(backend, kernel).outcome == "incorrect"
     first = float(problem.inputs(7)["x"][0])
-    knowing = dataclasses.replace(kernel, source=kernel.source.replace("0.4485591650009155", repr(first)))
+    knowing = replace(kernel, source=kernel.source.replace("0.4485591650009155", repr(first)))
     assert knowing.source != kernel.source
     measurement = measure(backend, knowing)
     assert measurement.outcome == "incorrect"
@@ -93,7 +93,7 @@ def test_a_kernel_that_goes_beyond_its_arrays_gets_no_speed(gpu_count, name):
 def test_what_shared_memory_and_the_l2_cache_hold_gains_nothing(backend, name):
     """Its cold times are those of the same kernel that keeps nothing; warm ones, if any, too."""
     kernel = CHEATS[name].kernel
-    without = dataclasses.replace(kernel, source=kernel.source.replace("KEEPS 1", "KEEPS 0"))
+    without = replace(kernel, source=kernel.source.replace("KEEPS 1", "KEEPS 0"))
     assert without.source != kernel.source
     size = (1500, 2000) if name == "held_in_l2" else SIZE
     keeps, plain = (measure(backend, one, size) for one in (kernel, without))
@@ -154,7 +154,7 @@ def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
 def test_a_kernel_with_memory_of_its_own_is_right_and_timed_warm(backend):
     """A counter that goes on, as some reductions have: nothing is gained by finding it as it was left."""
     kernel = CHEATS["works_once"].kernel
-    counting = dataclasses.replace(
+    counting = replace(
         kernel,
         source=kernel.source.replace(
             "if (launches_before() == 0 && inside)", "launches_before();\n    if (inside)"

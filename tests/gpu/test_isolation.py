@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case never hurts another: broken kernels each get a row, and the good kernel after them is measured."""
 
-import dataclasses
 import json
 import sys
 
 import pytest
+from changed import replace
 from problem_support import Gemm, find_kernel
 from processes import ran
 
@@ -126,7 +126,7 @@ def test_overrun_of_one_kernel_is_not_the_next_ones_where_the_output_is_read(bac
     past_the_end = good.source.replace("    *c = beta", "    C[(size_t)M * N] = 0;\n    *c = beta")
     assert past_the_end != good.source
     outcomes = []
-    for kernel in (good, dataclasses.replace(good, source=past_the_end), good, good):
+    for kernel in (good, replace(good, source=past_the_end), good, good):
         shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
         findings = backend.run(shape, Compiler(backend.device.arch)(shape))
         outcomes.append(findings.outcome)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every shipped kernel on a real GPU, and kernels that read what they must not."""
 
-import dataclasses
 import itertools
 
 import pytest
+from changed import replace
 from problem_support import Gemm, Transpose, find_kernel, ladder, problem_for, shipped_kernels
 
 from gpuprof.backends.gpu.context import LoadedModule
@@ -165,7 +165,7 @@ def naive():
 def measure(backend, kernel, store, *, poison_inout=True, beta=0.0, size=(70, 44, 33)):
     source = kernel.source.replace("*c = beta == 0 ? alpha * sum : alpha * sum + beta * *c;", store)
     assert source != kernel.source
-    changed = dataclasses.replace(kernel, source=source, poison_inout=poison_inout)
+    changed = replace(kernel, source=source, poison_inout=poison_inout)
     case = Case.of(changed, Gemm(*size, alpha=1.5, beta=beta), (16, 16, 1))
     measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
     assert not lost

@@ -3,12 +3,12 @@
 """Profiling with a stand-in for ncu, from Python and from where a run stopped: nothing twice."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import unit_support
+from changed import replace
 from ncu_support import install
 from unit_support import build_request
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counters into a run: after profiling, and from a report made by hand."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from each import each
 from ncu_support import install, table
 from plain_runs import plain_run

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading raw pages; the tables are synthetic, in the documented form."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases that take several launches under Nsight Compute: one profile of each, and all of them together."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from ncu_support import table
 from test_merge import case, run_of
 

@@ -4,13 +4,13 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import quantiles
 
 import problem_support
+from changed import replace
 from plain_runs import plain_run
 
 from gpuprof.bounds import with_bounds

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to do about each limiter: something that a person can do, reckoned from the case's own counts."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bounded, run
 
 from gpuprof.analysis.action_facts import Action

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is concluded from a run: ladders, rates, rooflines, claims, lines and reasons."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from synthetic_runs import (
     DEVICE,
     Gemm,

@@ -3,10 +3,10 @@
 """The answer of a ladder: data that every renderer picks from, and never more than is known."""
 
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from changed import replace
 from synthetic_runs import (
     Gemm,
     all_failed_run,

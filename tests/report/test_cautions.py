@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each banner: who is named, what was measured against which threshold, and who is left alone."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from synthetic_runs import (
     CLOCKS,
     DEVICE,

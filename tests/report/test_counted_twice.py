@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The executor's counts beside the hardware's, at the edges of what is told apart."""
 
-from dataclasses import replace
-
+from changed import replace
 from each import each
 from synthetic_runs import Gemm, counted_run, counters, gemm_case, record, run, sim_run, transpose_run
 

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every figure by hand, why it is missing where it is, and what is concluded at the thresholds."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from each import each
 from synthetic_runs import (
     DEVICE,

@@ -6,11 +6,11 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 import pytest
+from changed import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader

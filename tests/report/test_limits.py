@@ -3,10 +3,10 @@
 """Bounds of a case: what binds and where, what less of it would allow, and how that is shown."""
 
 import re
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from changed import replace
 from page_reader import PageReader, expanded
 from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, gemm_run, run
 

@@ -3,11 +3,11 @@
 """Modelled times where they are shown: beside measured ones, in parts by reason, and by source line."""
 
 import io
-from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from changed import replace
 from synthetic_runs import counted_run, gemm_run, sim_run
 
 from gpuprof.analysis.groups import groups

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that ran with several blocks or sets of parameters: their points, who is best, and why."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from synthetic_runs import Gemm, compiled_run, counters, gemm_case, record, run, sim_run
 
 from gpuprof.analysis.groups import groups

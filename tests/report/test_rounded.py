@@ -3,10 +3,10 @@
 """No figure stands on a page with more digits than anybody measured."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from page_reader import PageReader, expanded
 from synthetic_runs import RUNS
 

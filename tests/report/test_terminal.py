@@ -5,10 +5,10 @@
 import io
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from rich.cells import cell_len
 from synthetic_runs import RUNS, gemm_run, sim_run
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The widest report that is promised to stay light: 60 kernels at 8 sizes, with real counters and sources."""
 
-from dataclasses import replace
 from itertools import cycle, islice
 
+from changed import replace
 from synthetic_runs import Gemm, counted_run, gemm_case, timing
 
 from gpuprof.bounds import with_bounds

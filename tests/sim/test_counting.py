@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a GPU measured is counted by the executor, in a process of its own."""
 
-from dataclasses import replace
-
 import numpy as np
+from changed import replace
 from counting_support import counted
 from problem_support import problem_for
 

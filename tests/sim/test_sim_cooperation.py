@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grids that are counted as they are, without values where that is dear, and verified at a smaller size."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from cuda_sources import kernel_file
 from problem_support import Gemm, find_kernel, ladder
 from typer.testing import CliRunner

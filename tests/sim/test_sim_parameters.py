@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters and factors at the ends of their ranges, and kernels on every element type."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 from cuda_sources import kernel_file, write_kernel_file
 from problem_support import Gemm, find_kernel, ladder, measured, measured_file, problem_for
 

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that will not end, in the compiler or on the device, cost their own row only."""
 
-from dataclasses import replace
-
 import pytest
+from changed import replace
 
 from gpuprof import Source, profile
 from gpuprof.commands.profile import exit_code

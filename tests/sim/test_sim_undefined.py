@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that read shared memory nobody wrote: right with a remark, unless something depends on it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from changed import replace
 from counting_support import counted
 from cuda_sources import kernel_file
 from page_reader import expanded

@@ -7,11 +7,12 @@ blocks fall on SMs in whole waves, and every point is off by a few percent that 
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from changed import replace
 
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.occupancy import theoretical_occupancy

@@ -6,10 +6,10 @@ import errno
 import os
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from synthetic_runs import tuned_run
 from synthetic_times import TILES
 

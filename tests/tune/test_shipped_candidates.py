@@ -4,9 +4,9 @@
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
+from changed import replace
 from problem_support import executor
 
 from gpuprof.devices.cards import load_card

@@ -3,11 +3,11 @@
 """What a search expects: guesses corrected by known points, the order of one size, spaces that were timed."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed import replace
 from synthetic_times import TILES, landscape
 
 from gpuprof.devices.cards import load_card

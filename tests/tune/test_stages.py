@@ -5,10 +5,10 @@
 import math
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from changed import replace
 from synthetic_times import TILES, landscape
 
 import gpuprof.measure.side_by_side as sites

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a search found: said in sentences, and put into a header as its defaults."""
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from changed import replace
 from synthetic_runs import Gemm, gemm_case, record, run
 
 from gpuprof.commands.tune import best_everywhere, with_defaults

@@ -3,10 +3,10 @@
 """What a kernel takes against what its header says: passed as wide as it is taken, or refused by name."""
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from compile_support import compile_source
 from problem_support import Gemm, Transpose
 from unit_support import DEVICE, parse_kernel

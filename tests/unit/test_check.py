@@ -3,10 +3,10 @@
 """The comparison that decides what is right: bounds, overflow, what never passes, and one verdict of all."""
 
 import tomllib
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from changed import replace
 from problem_support import Gemm, Transpose
 
 from gpuprof.backends.verification import worst

@@ -5,10 +5,10 @@
 import math
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from problem_support import Gemm, find_kernel, ladder
 from unit_support import DEVICE, load_kernel, named_kernel, parse_kernel, write_transpose_kernel
 

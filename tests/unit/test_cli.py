@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as a user meets it: sentences, exit statuses and files; never a traceback."""
 
-import dataclasses
 import json
 import os
 import re
 from pathlib import Path
 
 import pytest
+from changed import replace
 from each import each
 from loaded_packages import loaded
 from problem_support import ladder
@@ -365,25 +365,25 @@ def test_kernel_that_does_not_compile_fails_the_command_but_not_the_others(tmp_p
 def test_exit_status_follows_the_outcomes(compiled, ends):
     others, outcome, over_limit, code = ends
     run = read_run(compiled[0] / "out" / "results.json")
-    cases = [dataclasses.replace(case, outcome=others) for case in run.cases]
-    cases[2] = dataclasses.replace(cases[2], outcome=outcome, over_limit=over_limit)
-    assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
+    cases = [replace(case, outcome=others) for case in run.cases]
+    cases[2] = replace(cases[2], outcome=outcome, over_limit=over_limit)
+    assert exit_code(replace(run, cases=tuple(cases))) == code
 
 
 def test_who_is_excused_is_not_blamed(compiled):
     run = read_run(compiled[0] / "out" / "results.json")
-    fine, excused, wrong = (dataclasses.replace(case, outcome="ok") for case in run.cases[:3])
-    excused = dataclasses.replace(excused, outcome="failed", over_limit=True)
-    wrong = dataclasses.replace(wrong, outcome="incorrect")
-    assert failing_case(dataclasses.replace(run, cases=(fine, excused, wrong))) is wrong
-    assert failing_case(dataclasses.replace(run, cases=(fine, excused))) is None
+    fine, excused, wrong = (replace(case, outcome="ok") for case in run.cases[:3])
+    excused = replace(excused, outcome="failed", over_limit=True)
+    wrong = replace(wrong, outcome="incorrect")
+    assert failing_case(replace(run, cases=(fine, excused, wrong))) is wrong
+    assert failing_case(replace(run, cases=(fine, excused))) is None
 
 
 def test_kernel_that_compiled_is_done_where_nothing_is_executed(compiled):
     run = read_run(compiled[0] / "out" / "results.json")
-    skipped = dataclasses.replace(run.cases[0], resources=None)
+    skipped = replace(run.cases[0], resources=None)
     for last, code in ((run.cases[0], ExitCode.OK), (skipped, ExitCode.CASES_FAILED)):
-        assert exit_code(dataclasses.replace(run, cases=(skipped, last))) == code
+        assert exit_code(replace(run, cases=(skipped, last))) == code
 
 
 def test_import_never_replaces_a_foreign_file_unasked(tmp_path, compiled):

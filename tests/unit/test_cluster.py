@@ -9,9 +9,9 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
+from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 from unit_support import write_transpose_kernel
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is made of NVRTC's complaints, and whether the kernel or its compiler is wrong."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from changed import replace
 from cuda_sources import kernel_file
 
 from gpuprof.backends.base import CompileOnlyBackend

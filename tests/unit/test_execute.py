@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case's measurement from what a backend finds, and what executed blocks wrote, against references."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from changed import replace
 from problem_support import Gemm, find_kernel
 from unit_support import DEVICE
 

@@ -4,11 +4,11 @@
 
 import re
 import shutil
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from changed import replace
 from problem_support import find_kernel, ladder, problem_for, shipped_kernels
 from unit_support import MINIMAL, build_request, parse_kernel, write_transpose_kernel
 

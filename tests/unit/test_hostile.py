@@ -3,12 +3,12 @@
 """Results files that nobody measured: refused with one sentence, or shown; never a crash, never a stall."""
 
 import copy
-import dataclasses
 import io
 import json
 from pathlib import Path
 
 import pytest
+from changed import replace
 from each import each
 from hurried_clock import soon
 from hypothesis import HealthCheck, given, settings
@@ -214,13 +214,11 @@ def sample():
 
 
 def with_case(run, **changed):
-    return dataclasses.replace(run, cases=(dataclasses.replace(run.cases[0], **changed), *run.cases[1:]))
+    return replace(run, cases=(replace(run.cases[0], **changed), *run.cases[1:]))
 
 
 def with_record(run, **changed):
-    return dataclasses.replace(
-        run, kernels=(dataclasses.replace(run.kernels[0], **changed), *run.kernels[1:])
-    )
+    return replace(run, kernels=(replace(run.kernels[0], **changed), *run.kernels[1:]))
 
 
 TEXT = "word " * (LONG // 5)
@@ -237,8 +235,8 @@ TEXT = "word " * (LONG // 5)
         lambda run: with_case(run, counters={TEXT: Counter(None, TEXT, "ncu", TEXT, TEXT)}),
         lambda run: with_record(run, title=TEXT, idea=TEXT, study=TEXT, aliases=(TEXT,), reference=TEXT),
         lambda run: with_record(run, after=TEXT, file_name=TEXT, source="/*gpuprof" + TEXT),
-        lambda run: dataclasses.replace(
-            run, argv=(TEXT,), environment={TEXT: TEXT}, devices=(dataclasses.replace(DEVICE, name=TEXT),)
+        lambda run: replace(
+            run, argv=(TEXT,), environment={TEXT: TEXT}, devices=(replace(DEVICE, name=TEXT),)
         ),
     ],
 )
@@ -286,7 +284,7 @@ def test_source_is_shown_in_linear_time(begin):
 def test_results_file_is_written_in_linear_time_and_no_text_in_it_is_touched(sample, piece):
     text = piece * (MANY // len(piece))
     for held in (text, f"{text}]", f"[   1   ]{text}"):
-        run = with_record(dataclasses.replace(sample, cases=sample.cases[:1]), source=held)
+        run = with_record(replace(sample, cases=sample.cases[:1]), source=held)
         with soon(SECONDS):
             assert parse_run(json.loads(dumps(run)), "r.json") == run
 
@@ -307,10 +305,10 @@ def test_sources_that_are_too_long_to_compare_are_not_compared():
 
 def test_foreign_counters_get_no_more_columns_than_a_table_holds(sample):
     cases = tuple(
-        dataclasses.replace(case, counters={f"x{index}_{n}": Counter(4321.0, "u", "sim") for n in range(500)})
+        replace(case, counters={f"x{index}_{n}": Counter(4321.0, "u", "sim") for n in range(500)})
         for index, case in enumerate(sample.cases)
     )
     with soon():
-        page = render_html(dataclasses.replace(sample, cases=cases))
+        page = render_html(replace(sample, cases=cases))
     for number, kernel in enumerate(expanded(page).split('<details class="block kernel"')[1:]):
         assert kernel.count("4,321") <= MOST_FOREIGN, number

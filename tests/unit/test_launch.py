@@ -3,13 +3,13 @@
 """From kernel, problem and block to its launches, and how a stream is held back while they are queued."""
 
 import ctypes
-import dataclasses
 from collections import Counter
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from changed import replace
 from cuda_sources import kernel_file
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,9 +52,9 @@ require = [
 { condition = "real_bytes == 4", because = "it is float only" },
 { condition = "sm_count > 80 and threads == 1024", because = "too small" }]
 [launch]"""
-HOPPER, BLACKWELL = (dataclasses.replace(DEVICE, compute_capability=number) for number in ("9.0", "12.0"))
-FEW_SMS = dataclasses.replace(HOPPER, sm_count=10)
-SMALL = dataclasses.replace(DEVICE, max_threads_per_block=512, max_grid=(4, 8, 2))
+HOPPER, BLACKWELL = (replace(DEVICE, compute_capability=number) for number in ("9.0", "12.0"))
+FEW_SMS = replace(HOPPER, sm_count=10)
+SMALL = replace(DEVICE, max_threads_per_block=512, max_grid=(4, 8, 2))
 CUBE = Gemm(64, 64, 64)
 
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation without a driver, and its cache."""
 
-import dataclasses
 import fcntl
 import json
 import os
@@ -10,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
 import pytest
+from changed import replace
 from compile_support import compile_source
 from problem_support import ladder, problem_for
 from unit_support import DEVICE
@@ -42,7 +42,7 @@ def cached(source=GOOD, options=OPTIONS, name="mine.cu", entry="mine"):
 def compile_shipped(kernel, arch, dtype="f32"):
     sizes = (128,) * len(shipped_operation(kernel.operation).dimensions)
     problem = problem_for(kernel, *sizes, dtype=dtype)
-    device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
+    device = replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
     shape = configure(kernel, problem, kernel.launch.block, {}, device)
     return compile_kernel(shape, arch)[kernel.entries[0]], shape
 

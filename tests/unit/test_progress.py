@@ -6,10 +6,10 @@ import io
 import json
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from each import each
 from plain_runs import plain_run
 from problem_support import Gemm

@@ -5,10 +5,10 @@
 import math
 import re
 import tomllib
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from changed import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from problem_support import Gemm, ladder

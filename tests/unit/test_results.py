@@ -4,7 +4,6 @@
 
 import base64
 import copy
-import dataclasses
 import json
 import math
 import os
@@ -13,6 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from changed import replace
 from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ LIGHT = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def _measured(kernel, problem):
     case = Case.of(kernel, problem)
     timing = TimingPair(cold=summarise([28.5, 28.1, 28.9, 28.3, 28.4, 30.2, 28.6], dropped=2), warm=None)
-    return dataclasses.replace(
+    return replace(
         unmeasured(case, kernel, "ok", None, "not asked for"),
         grid=(4, 4, 1),
         verification=Verification(1e-6, 2e-7, 5e-6, 16384),
@@ -159,7 +159,7 @@ def test_wrong_shape_is_refused_with_its_place(document, wrong):
 
 @each(value=[math.nan, math.inf, -math.inf])
 def test_not_a_number_is_refused_on_writing(run, tmp_path, value):
-    bad = dataclasses.replace(run, devices=(dataclasses.replace(DEVICE, sm_clock_mhz=value),))
+    bad = replace(run, devices=(replace(DEVICE, sm_clock_mhz=value),))
     path = tmp_path / "r.json"
     write_run(run, path)
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -198,8 +198,8 @@ def test_text_that_is_no_json_is_refused_with_its_place(tmp_path, damaged):
 
 @pytest.mark.deep
 def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_path):
-    kernels = tuple(dataclasses.replace(one, source="") for one in run.kernels)
-    run = dataclasses.replace(run, cases=run.cases[:2], kernels=kernels)
+    kernels = tuple(replace(one, source="") for one in run.kernels)
+    run = replace(run, cases=run.cases[:2], kernels=kernels)
     text = dumps(run)
     path = tmp_path / "r.json"
     begin = text.index('"cases": [') + len('"cases": [')
@@ -257,7 +257,7 @@ def test_failed_write_leaves_the_old_file_and_no_litter(run, tmp_path, monkeypat
         with monkeypatch.context() as patch:
             patch.setattr(os, step, no_space)
             with pytest.raises(OutputError) as caught:
-                write_run(dataclasses.replace(run, seed=99), path)
+                write_run(replace(run, seed=99), path)
         assert caught.value.what == f"Cannot write {path}: No space left on device."
         assert caught.value.fix.startswith("Make room, or name another path")
         assert path.read_bytes() == before

@@ -4,10 +4,10 @@
 
 import os
 import signal
-from dataclasses import replace
 
 import fake_worker
 import pytest
+from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 from unit_support import build_request
 

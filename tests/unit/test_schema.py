@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import jsonschema
 import pytest
+from changed import replace
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,7 +145,7 @@ def test_samples_are_read_at_once_and_valid(path):
     VALIDATOR.check_schema(VALIDATOR.schema)
     run = read_run(path)
     some = run.cases[:: max(1, len(run.cases) // 4)]
-    VALIDATOR.validate(to_json(dataclasses.replace(run, cases=some)))
+    VALIDATOR.validate(to_json(replace(run, cases=some)))
     content = path.read_bytes()
     if json.loads(content)["schema_version"] == SCHEMA_VERSION:
         assert decoded(Run, content) is not None

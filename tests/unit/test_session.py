@@ -3,7 +3,6 @@
 """One case never hurts another: whatever a worker does, every case gets its row and the rest is measured."""
 
 import contextlib
-import dataclasses
 import os
 import signal
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import fake_worker
 import pytest
+from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
@@ -221,7 +221,7 @@ def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it():
         (16, 16, 1),
         "It hung.",
     )
-    lost = session.ended(dataclasses.replace(case, problem=Transpose(100, 64)), DEVICE, "failed", "It fell.")
+    lost = session.ended(replace(case, problem=Transpose(100, 64)), DEVICE, "failed", "It fell.")
     assert (lost.kernel, lost.chosen, lost.has_launch, lost.reason) == ("mine", "", False, "It fell.")
 
 

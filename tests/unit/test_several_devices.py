@@ -4,10 +4,10 @@
 
 import io
 import re
-from dataclasses import replace
 
 import fake_worker
 import pytest
+from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 
 from gpuprof.analysis.groups import groups

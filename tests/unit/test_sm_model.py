@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import fields, replace
+from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from changed import replace
 from compile_support import compile_source
 
 from gpuprof.backends.sim.executed import _crowd

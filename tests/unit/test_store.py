@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results file of a run in progress: whole at any moment, nobody else's, and as cheap late as early."""
 
-import dataclasses
 import errno
 import json
 import os
@@ -12,6 +11,7 @@ import sys
 import time
 
 import pytest
+from changed import replace
 from plain_runs import plain_run
 from problem_support import Transpose, find_kernel
 from unit_support import DEVICE
@@ -43,10 +43,10 @@ def test_every_append_leaves_a_whole_file_and_the_end_is_as_if_written_at_once(t
     for size in range(1, 6):
         file.append(case(size))
         cases = (*cases, case(size))
-        so_far = dataclasses.replace(EMPTY, cases=cases)
+        so_far = replace(EMPTY, cases=cases)
         assert read_run(path) == so_far
         assert path.read_text(encoding="utf-8") == dumps(so_far)
-    finished = dataclasses.replace(EMPTY, cases=cases[::-1], complete=True)
+    finished = replace(EMPTY, cases=cases[::-1], complete=True)
     file.finish(finished)
     assert path.read_text(encoding="utf-8") == dumps(finished)
     file.close()
@@ -96,7 +96,7 @@ def test_rows_do_not_take_the_place_of_another_run_that_came_meanwhile(tmp_path)
     path.unlink()
     path.write_text("somebody else's")
     with pytest.raises(OutputError, match="Cannot write"):
-        file.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+        file.finish(replace(EMPTY, cases=(case(1),), complete=True))
     assert path.read_text() == "somebody else's"
 
 
@@ -110,39 +110,37 @@ def test_folder_that_is_removed_meanwhile_comes_back_with_every_row(tmp_path, ro
         file.append(case(size))
         assert len(read_run(path).cases) == size
     cases = tuple(map(case, range(1, 2 + rows_after)))
-    file.finish(dataclasses.replace(EMPTY, cases=cases, complete=True))
+    file.finish(replace(EMPTY, cases=cases, complete=True))
     assert read_run(path).cases == cases
 
 
 def test_a_later_row_of_a_case_takes_the_place_of_the_earlier_one(tmp_path):
     path = tmp_path / "r.json"
     file = ResultsFile(path, EMPTY, replace=False)
-    early, late, other = (dataclasses.replace(case(1), planned=0, reason=why) for why in ("a", "b", "c"))
-    other = dataclasses.replace(other, planned=1)
+    early, late, other = (replace(case(1), planned=0, reason=why) for why in ("a", "b", "c"))
+    other = replace(other, planned=1)
     for row in (early, other, late):
         file.append(row)
     assert read_run(path).cases == (late, other)
-    file.compact(dataclasses.replace(EMPTY, cases=(late, other)))
-    file.append(dataclasses.replace(late, planned=2))
+    file.compact(replace(EMPTY, cases=(late, other)))
+    file.append(replace(late, planned=2))
     assert json.loads(path.read_text())["cases"][0]["reason"] == "b"
     assert len(read_run(path).cases) == 3
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_two_runs_do_not_share_a_file(tmp_path, replace):
+@pytest.mark.parametrize("anew", [False, True])
+def test_two_runs_do_not_share_a_file(tmp_path, anew):
     path = tmp_path / "r.json"
     first = ResultsFile(path, EMPTY, replace=False)
     first.append(case(1))
-    with pytest.raises(
-        InputError, match="Another run of gpuprof is writing" if replace else "exists already"
-    ):
-        ResultsFile(path, EMPTY, replace=replace)
-    first.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+    with pytest.raises(InputError, match="Another run of gpuprof is writing" if anew else "exists already"):
+        ResultsFile(path, EMPTY, replace=anew)
+    first.finish(replace(EMPTY, cases=(case(1),), complete=True))
     with pytest.raises(InputError):
-        ResultsFile(path, EMPTY, replace=replace)
+        ResultsFile(path, EMPTY, replace=anew)
     assert len(read_run(path).cases) == 1
     first.close()
-    if replace:
+    if anew:
         ResultsFile(path, EMPTY, replace=True).close()
         assert not read_run(path).cases
 
@@ -154,7 +152,7 @@ def test_link_stays_a_link(tmp_path):
     link.symlink_to(target)
     file = ResultsFile(link, EMPTY, replace=True)
     file.append(case(1))
-    file.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+    file.finish(replace(EMPTY, cases=(case(1),), complete=True))
     replace_text(link.with_name("page.html"), "")
     assert link.is_symlink()
     assert read_run(target).complete
@@ -204,7 +202,7 @@ def test_device_takes_the_finished_run(tmp_path):
     file.close()
     null = tmp_path / "device"
     null.symlink_to(f"/dev/fd/{write_end}")
-    small = dataclasses.replace(EMPTY, kernels=())
+    small = replace(EMPTY, kernels=())
     file = ResultsFile(null, small, replace=True)
     file.append(case(1))
     file.finish(small)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Textures, surfaces and tensor maps in a kernel's header, and what no card takes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from changed import replace
 from problem_support import Gemm
 from unit_support import DEVICE, MINIMAL, parse_kernel
 

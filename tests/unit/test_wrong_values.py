@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What wrong elements look like and where they lie: found where they are, and not claimed where not."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from changed import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

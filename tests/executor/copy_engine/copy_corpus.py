@@ -10,13 +10,14 @@ infinities, subnormals and zeros of both signs meet.
 import ctypes
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from card_process import KernelsOnCard
+from changed import replace
 from executor_harness import compile_both
 
 from gpuprof.backends.sim.launching import descriptor_of
