@@ -208,7 +208,8 @@ def _scaled(result: WrongResult) -> Iterator[str]:
             yield f"have the factor {name} = {value:g} once too often"
     if _is_near(factor, -1):
         yield "have the wrong sign"
-    yield f"are {factor:.3g} times what they must be"
+    written = f"{factor:.3g}"
+    yield "differ in their last digits" if written == "1" else f"are {written} times what they must be"
 
 
 def _offset(result: WrongResult) -> Iterator[str]:

@@ -93,6 +93,7 @@ def test_rounding_alone_is_told_where_the_very_bits_are_asked_for():
 LINE, TABLE, CUBE, SEVENS = right(50), right(9, 8), right(4, 5, 6), np.arange(100) * 7
 INTEGERS = np.random.default_rng(3).integers(-50, 50, (6, 7))
 TWO_VALUES = np.where(np.arange(64).reshape(8, 8) % 5, 3.0, 5.0)
+LAST_DIGITS = "differ in their last digits"
 ODD = np.array([*right(18), 0.0, np.inf])
 TRANSPOSED, ELSEWHERE = "are the right values, transposed", "are the right values in other places"
 
@@ -120,6 +121,7 @@ TRANSPOSED, ELSEWHERE = "are the right values, transposed", "are the right value
         (TWO_VALUES.T.copy(), TWO_VALUES, BOUND, ""),
         # Zeros and infinities do not hide a factor.
         (3 * ODD, ODD, BOUND, "are 3 times what they must be"),
+        ((1 + 2e-5) * ODD, ODD, ErrorBound(relative=1e-5, absolute=0, largest=3e38), LAST_DIGITS),
     ],
 )
 def test_likenesses(got, expected, bound, words):
