@@ -185,8 +185,6 @@ def header_tables(
     for _, group in groupby(taken, lambda one: one.place):
         each = [*group]
         texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
-        if each[0].is_array and (behind := read(host.offset, each[0].place)) and _words(behind) <= names:
-            texts = [f"{texts[0]} + {behind}"]
         unknown += [
             f"{one.name} ({one.type or one.text})"
             for one in each

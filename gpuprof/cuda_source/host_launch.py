@@ -127,15 +127,11 @@ class HostLaunch:
         """An integer of host code."""
         return ast.unparse(self._parsed(text))
 
-    def offset(self, place: int) -> str:
-        """What is added to the address that is given for a parameter."""
-        return self.formula("".join(self._call.arguments[place : place + 1]).partition("+")[2])
-
     def shape(self, place: int, nbytes: int, member: str = "") -> list[str]:
         """Extents of what is given for a parameter, elements of so many bytes, as `cudaMalloc` has them."""
         if place >= len(self._call.arguments):
             raise UnreadableError
-        name = re.escape(self._call.arguments[place].partition("+")[0].strip() + member)
+        name = re.escape(self._call.arguments[place] + member)
         found = re.search(rf"\bcudaMalloc(?:Managed)?\s*(?=\([^;]*?&\s*{name}\s*,)", self._call.body)
         size = _list_at(self._call.body, found.end())[1:2] if found else []
         if not size:
@@ -273,20 +269,7 @@ class HostLaunch:
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
             case ast.Call(func=ast.Name(id="min" | "max") as function, args=arguments):
                 return ast.Call(function, [*map(self._read, arguments)], [])
-            case ast.Call(func=ast.Name(id=name), args=arguments):
-                return self._parsed(self._called(name, [ast.unparse(one) for one in arguments]))
         raise UnreadableError
-
-    def _called(self, name: str, arguments: Sequence[str]) -> str:
-        """What a macro, or a function that only returns something, makes of its arguments."""
-        macro = rf"#[ \t]*define[ \t]+{name}\(([^()]*)\)([^\n]*)"
-        function = rf"\b{name}\s*\(([^()]*)\)\s*{{\s*return\b([^;]*);\s*}}"
-        found = re.search(f"{macro}|{function}", self._file)
-        if not found:
-            raise UnreadableError
-        names = (re.findall(r"\w+", one)[-1] for one in _split(found[1] or found[3]))
-        values = dict(zip(names, arguments, strict=True))
-        return re.sub(r"\b[A-Za-z_]\w*", lambda one: f"({values.get(one[0], one[0])})", found[2] or found[4])
 
 
 def _launch(source: str, kernel: str) -> _HostCall:

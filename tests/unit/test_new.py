@@ -237,13 +237,6 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             },
         ),
         (
-            "#define HALO 2\n__global__ void shifted(const int *from, int *to, int n)"
-            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) to[i] = from[i - HALO]; }"
-            " void run(int *x, int *y, int n) { cudaMalloc(&x, (n + HALO) * sizeof(int));"
-            " cudaMalloc(&y, n * sizeof(int)); shifted<<<(n + 63) / 64, 64>>>(x + HALO, y, n); }",
-            {'value = ""': 'value = "from_[:n]"'},
-        ),
-        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"
