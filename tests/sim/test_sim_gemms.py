@@ -90,6 +90,7 @@ RAGGED = {
     "tf32_64": [(1, 68, 4), (129, 140, 100)],
     "tf32_64_beside": [(129, 300, 100)],
     "tf32_split": [(1, 4, 4), (130, 140, 500)],
+    "tf32_split_128": [(130, 140, 500)],
     "tf32_packed": [(1, 1, 1), (301, 139, 103)],
     "tf32_gathered": [(1, 1, 1), (129, 67, 101)],
     "e4m3": [(1, 8, 16), (257, 264, 272)],
@@ -140,6 +141,7 @@ def test_right_where_blocks_share_tiles(name, size, params):
         ("e4m3_turns", (390, 520, 16), 6),
         ("e4m3", (390, 520, 272), 6),
         ("wgmma_store_fit", (400, 264, 200), 6),
+        ("tf32_split", (130, 140, 100), 12),
     ],
 )
 def test_right_where_tiles_are_more_than_sms(name, size, blocks):

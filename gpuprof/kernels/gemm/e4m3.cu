@@ -22,7 +22,7 @@ idea = "For a C of few tiles: one warpgroup that multiplies, so that there are t
 after = "e4m3"
 change = "Half of the tile: block_threads fall."
 bottleneck = "Latency: launch, the first tiles, and the way back for C."
-parameters = { BM = 64, SHARING = 1, PANEL = 1 }
+parameters = { BM = 64, SHARING = 1, PANEL = 64 }
 
 [variants.moves]
 block_threads = "falls"
@@ -163,7 +163,9 @@ HELD = "PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # piec
 STAGES = "min(8, (1808 - HELD * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)" # as in wgmma_store
+GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # as in wgmma_store
+HIGH = "PANEL if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64"
+WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)"
 FETCHED = "(BM * (20 + WITHIN) // BESIDE + BN * BESIDE * (10 + WITHIN) // SHARING) * cdiv(TILES, WAVES) * CLUSTER * 72900 // l2_bytes"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"
 CYCLES = "WAITS * (15 + 8 * min(1, SHARING - 1) + max(BM * BN * 15 // 512, (27 * BM + 5 * (BM // 64) * BN) // 10, FETCHED))"

@@ -255,6 +255,8 @@ ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
 TILES = "ROWS * cdiv(WIDTH, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
+GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # by which clusters are placed
+HIGH = "PANEL if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64" # rows of clusters whose tiles run together; in a single wave those whose own operand is the same
 IN_A = "33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)" # hundredths of a line more for each 128 bytes of a row of A, as rows start within lines and within sectors,
 IN_B = "33 * min(1, N % 64 + (0 if TURNED else BN % 64)) + 16 * min(1, N % 32 + (0 if TURNED else BN % 32)) + 45 * min(1, N % 16)" # and of B
 LINES = "BM * (100 + (IN_B if TURNED else IN_A)) // BESIDE + BN * BESIDE * (100 + (IN_A if TURNED else IN_B)) // CLUSTER" # hundredths, that a block fetches for a tile of k
@@ -277,7 +279,7 @@ GRAIN = 0    # by so many fewer where that fills the last wave; 0 for never
 PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles fit besides, else one
 CLUSTER = 2  # blocks of a cluster, one below the other, which share columns of B
 ACROSS = 1   # of them side by side, which share rows of A; 0 for one or two, whichever costs less
-PANEL = 1    # rows of clusters whose tiles run together
+PANEL = 1    # rows of clusters whose tiles run together, where waves are several
 TURNED = 0   # 1 for tiles of BM columns by up to WIDEST rows
 IN_TURN = 0  # whether two warpgroups take whole tiles in turn: one multiplies while the other writes
 
@@ -346,11 +348,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int tiles = tiles_m * tiles_n;
     const int depth = (K + BK - 1) / BK; // tiles of k
     const int rank = blockIdx.x % CLUSTER;
+    const int own = place_by_gpc<GPCS, CLUSTER>(); // tile of the block
     const auto find = [&](int tile, int &m0, int &n0) {
-        const int panel = tile / (PANEL * tiles_n);
-        const int in_panel = tile % (PANEL * tiles_n);
-        const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
-        m0 = ((panel * PANEL + in_panel % height) * BELOW + rank % BELOW) * BM;
+        const int panel = tile / (HIGH * tiles_n);
+        const int in_panel = tile % (HIGH * tiles_n);
+        const int height = min(HIGH, tiles_m - panel * HIGH); // the last panel may be lower
+        m0 = ((panel * HIGH + in_panel % height) * BELOW + rank % BELOW) * BM;
         n0 = (in_panel / height * BESIDE + rank / BELOW) * BN;
     };
 
@@ -390,7 +393,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             shrink_to<WARPS == 8 ? 40 : 32>();
         unsigned turn = 0;
         bool back = false; // every other tile takes k from its end, where the L2 cache still holds what others took last
-        for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER, back = !back) {
+        for (int tile = own; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER, back = !back) {
             int m0, n0;
             find(tile, m0, n0);
             for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
@@ -420,7 +423,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         unsigned turn = 0;
         int number = 0; // of the block's tiles
 #pragma unroll 1
-        for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER, ++number) {
+        for (int tile = own; tile < tiles; tile += gridDim.x / CLUSTER, ++number) {
             if (IN_TURN && number % 2 != group) {
                 turn += depth; // which the other warpgroup has
                 continue;

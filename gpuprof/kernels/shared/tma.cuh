@@ -26,6 +26,13 @@ static __device__ __forceinline__ bool elected()
                  : "=r"(chosen));
     return chosen;
 }
+// The place of the block's cluster of BLOCKS where every GROUPS-th stand side by side: clusters are dealt to so many GPCs in
+// turn, and the L2 cache is asked once for what SMs of a GPC fetch at the same time, unless it goes to several blocks each.
+template <int GROUPS, int BLOCKS> static __device__ __forceinline__ int place_by_gpc()
+{
+    const int cluster = blockIdx.x / BLOCKS, clusters = gridDim.x / BLOCKS;
+    return cluster % GROUPS * (clusters / GROUPS) + min(cluster % GROUPS, clusters % GROUPS) + cluster / GROUPS;
+}
 static __device__ __forceinline__ void prefetch(const TensorMap *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
