@@ -27,6 +27,9 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
         for name, words in _ARGUMENT.findall(text):
             properties[name] = {"description": " ".join(words.split()), **properties[name]}
         for name in properties:
+            # Which versions of msgspec before 0.23 do not tell.
+            if properties[name].get("type") == "object" and name not in definition["required"]:
+                properties[name].setdefault("default", {})
             if name.endswith("_reason") and "description" not in properties[name]:
                 properties[name] = {"description": "Why there is none.", **properties[name]}
     return {"$schema": _DIALECT, **definitions.pop(kind.__name__), "$defs": dict(sorted(definitions.items()))}
