@@ -3,6 +3,7 @@
 """The tables of a header that brings its operation along, of what is known of a kernel and its launch."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -137,135 +138,190 @@ def header_tables(
     around: SourceFacts,
 ) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
-    operation = function_of(re.split("[<(]", entry)[0].rpartition("::")[2])
-    lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
-    by_name = {one.name: one for one in taken}
-    arrays = {one.name: one.kind or accessed(one.use) for one in taken if one.is_array}
-    lanes = {one.name: str(one.lanes) for one in taken if one.lanes}
-    values = {one.name: one.kind for one in taken if one.kind and one.name not in arrays}
-    scalars = {name: kind for name, kind in values.items() if is_float(kind)}
-    sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 2 and name not in scalars]
-    known: dict[int, dict[str, str]] = {}
-    for name in sizes:
-        known.setdefault(by_name[name].place, {})[by_name[name].member] = name
-    host, alone = around.launch(known, around.template, {*by_name, *own, *RESERVED}), around.launch()
-    launch = _launch_told(host, alone, own)
-    of_grid = [*host.free, *sizes] or ["n"]
-    allocated: dict[str, list[str] | None] = {
-        name: read(
-            host.shape,
-            by_name[name].place,
-            ELEMENT_TYPES[kind].nbytes * int(lanes.get(name, 1)),
-            by_name[name].member,
-        )
-        for name, kind in arrays.items()
-        if name not in lists
-    }
-    places = [(by_name[name].place, by_name[name].member) for name in sizes]
-    defaults = [read(alone.argument, *place) or "" for place in places] + [
-        read(alone.formula, name) or "" for name in host.free
-    ]
-    sizes = [*sizes, *host.free] or ["n"]
-    roles = {one.name: _role(one, compiled and one.name not in lists) for one in taken if one.is_array}
-    symbols, guessed = {}, []
-    for name, (kind, cut, use) in around.variables.items():
-        called = f"{name}_" if name in {*by_name, *sizes, *RESERVED} else name
-        if cut or _role_of(use) != "in":
-            arrays[called], roles[called], allocated[called] = kind, _role_of(use), [*cut] or ["1"]
-        elif is_float(kind):
-            scalars[called] = kind
-        else:
-            guessed.append(name)
-        symbols[name] = "1" if name in guessed else called
-    if not {"out", "inout"} & {*roles.values()}:
-        roles |= dict.fromkeys([one.name for one in taken if one.is_array][-1:], "out")
-    written = [lists.get(name, name) for name, role in roles.items() if role != "in"]
-    names = {*arrays, *scalars, *sizes}
-    arguments, unknown = [], []
-    for _, group in groupby(taken, lambda one: one.place):
-        each = [*group]
-        texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
-        unknown += [
-            f"{one.name} ({one.type or one.text})"
-            for one in each
-            if not (one.is_array or one.kind) and (one.type or one.text)
-        ]
-        if each[0].member:
-            widths = ("" if one.is_array else _as(one.kind) for one in each)
-            texts = [f"{{{', '.join(map(''.join, zip(texts, widths, strict=True)))}}}"]
-        arguments += texts
-    guards = _guards(around.code)
-    bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in sizes]
-    if len(bounds) != len(block):
-        bounds = [(name, False) for text in launch.grid or () for name in of_grid if name in _words(text)]
-    if len(bounds) != len(block):
-        bounds = [(name, False) for name in of_grid[: len(block)][::-1]]
-    extents = [name for name, _ in bounds[::-1]] if len(bounds) > 1 else of_grid[:2]
-    yield f'operation = "{operation}"'
+    found = _Operation(own, taken, compiled, block, around)
+    yield f'operation = "{function_of(re.split("[<(]", entry)[0].rpartition("::")[2])}"'
     yield f'entry = "{entry}"'
-    yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
-    shapes = [one for name in arrays for one in allocated.get(name) or [*sizes]]
-    if sizes == ["n"] and all(map(str.isdecimal, [*shapes, *(launch.grid or sizes)])):
-        yield 'default_sizes = "1" # nothing depends on it: the file fixes all extents'
-    elif defaults and all(one.isdecimal() and int(one) for one in defaults):
-        yield f'default_sizes = "{"x".join(defaults)}" # as the file launches it'
-    note = (
-        f"TODO: {listed(unknown)}; a struct as its members in braces"
-        if unknown
-        else "or formulas of integers"
-    )
-    yield f"arguments = {listed_texts(arguments)} # {note}"
+    yield f"dimensions = {listed_texts(found.sizes)} # what --sizes sets"
+    yield from found.default_sizes()
+    yield found.arguments()
     if own:
         yield from ("[parameters] # of the template", *(f"{name} = {value}" for name, value in own.items()))
-    guess = "TODO: " * (not all(map(allocated.get, arrays)))
-    yield f"[arrays] # {guess}their extents, the last one fastest"
-    moved: dict[str, int] = {}
-    for name, kind in arrays.items():
-        called = lists.get(name, name)
-        role = f', role = "{roles[name]}"' if called in written else ""
-        guess = " # or inout, where it reads what it held" if not compiled or name in lists else ""
-        note = {"inout": " # or out, where it reads only what it wrote", "out": guess}.get(roles[name], "")
-        shape = allocated.get(name) or extents
-        shape = extents if sorted(shape) == sorted(extents) else shape  # a product of theirs has no order
-        shape = [renamed(one, own) for one in shape]
-        shape += filter(None, [lanes.get(name)])
-        yield f'{called} = {{ shape = {listed_texts(shape)}, dtype = "{kind}"{role} }}{note}'
-        elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
-        if name not in by_name and roles[name] == "in":
-            continue  # of a constant the host may set, and a kernel read, a part only
-        both_ways = 1 + (roles[name] == "inout")
-        moved[elements] = moved.get(elements, 0) + both_ways * ELEMENT_TYPES[kind].nbytes
-    for name in (name for name in arrays if name in by_name and by_name[name].handle):
-        yield f"[{by_name[name].handle}.{name}] # TODO: filter, address, normalized … as the host has them"
-        if name in lanes:
-            yield f"channels = {lanes[name]}"
-    if symbols:
-        yield "[symbols] # what variables hold before the launch" + f"; TODO: {listed(guessed)}" * bool(
-            guessed
-        )
-        yield from (f'{name} = "{value}"' for name, value in symbols.items())
-    if lists:
-        yield "[workspace] # addresses of equal parts"
-        for name, called in lists.items():
-            yield f'{name} = {{ addresses = ["{called}"], shape = {listed_texts(extents[:1])} }}'
-    if scalars:
-        yield "[scalars]"
-        yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
-    integers = [name for name, role in roles.items() if role != "out" and not is_float(arrays[name])]
-    if integers:
-        yield "[inputs] # or permutation, csr_offsets(nnz) …"
-        yield from (f'{lists.get(name, name)} = "{default_generator(arrays[name])}"' for name in integers)
-    nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
-    yield f'[work]\nbytes = "{nbytes or 0}" # that must move at least'
-    yield "[check] # TODO: what each must hold, a formula of the arrays before"
-    if any(is_float(arrays[name]) for name in roles if roles[name] != "in"):
-        yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
-    for name, kind in arrays.items():
-        error = ', relative = "4 * u"' * is_float(kind)
-        error += ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
-        if (called := lists.get(name, name)) in written:
-            yield f'{called} = {{ value = ""{error} }}'
-    yield from _launch_table(launch, own, block, bounds, around.code)
+    yield from found.array_tables()
+    yield from found.value_tables()
+    yield from found.work_and_check()
+    yield from _launch_table(found.launch, own, block, found.bounds, around.code)
+
+
+class _Operation:
+    """What is known of what a kernel computes: its sizes, arrays and scalars, and what its arrays are for.
+
+    Attributes:
+        sizes: Integers that it takes or its launch is told, which formulas may name.
+        lists: What holds the arrays that it takes as an array of pointers, by the name of that one.
+        arrays: Element types of its arrays.
+        allocated: Extents of arrays that host code tells.
+        bounds: What each axis of its grid is held against, and whether by the place of a block alone.
+        extents: Those of an array of which nothing is told.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[str, int],
+        taken: Sequence[Taken],
+        compiled: bool,
+        block: Sequence[int],
+        around: SourceFacts,
+    ) -> None:
+        self._own, self._taken, self._compiled = own, taken, compiled
+        self._by_name = by_name = {one.name: one for one in taken}
+        self.lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
+        self.arrays = {one.name: one.kind or accessed(one.use) for one in taken if one.is_array}
+        values = {one.name: one.kind for one in taken if one.kind and not one.is_array}
+        self.scalars = {name: kind for name, kind in values.items() if is_float(kind)}
+        sizes = [
+            name for name, kind in values.items() if not is_float(kind) and ELEMENT_TYPES[kind].nbytes > 2
+        ]
+        known: dict[int, dict[str, str]] = {}
+        for name in sizes:
+            known.setdefault(by_name[name].place, {})[by_name[name].member] = name
+        host, alone = around.launch(known, around.template, {*by_name, *own, *RESERVED}), around.launch()
+        self.launch = _launch_told(host, alone, own)
+        self.allocated: dict[str, list[str] | None] = {
+            name: read(host.shape, by_name[name].place, self._nbytes(name), by_name[name].member)
+            for name in self.arrays
+            if name not in self.lists
+        }
+        self._defaults = [
+            *(read(alone.argument, by_name[name].place, by_name[name].member) or "" for name in sizes),
+            *(read(alone.formula, name) or "" for name in host.free),
+        ]
+        self.sizes = [*sizes, *host.free] or ["n"]
+        of_grid = [*host.free, *sizes] or ["n"]
+        self.bounds = self._bounds(around.code, len(block), of_grid)
+        self.extents = [name for name, _ in self.bounds[::-1]] if len(self.bounds) > 1 else of_grid[:2]
+        self.roles = {
+            one.name: _role(one, compiled and one.name not in self.lists) for one in taken if one.is_array
+        }
+        self._symbols: dict[str, str] = {}
+        self._guessed: list[str] = []
+        self._add(around.variables)
+        if not {"out", "inout"} & {*self.roles.values()}:
+            self.roles |= dict.fromkeys([one.name for one in taken if one.is_array][-1:], "out")
+
+    def _nbytes(self, name: str) -> int:
+        return ELEMENT_TYPES[self.arrays[name]].nbytes * max(1, self._by_name[name].lanes)
+
+    def _bounds(self, code: str, axes: int, of_grid: Sequence[str]) -> list[tuple[str, bool]]:
+        guards = _guards(code)
+        bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in self.sizes]
+        if len(bounds) != axes:
+            grid = self.launch.grid or ()
+            bounds = [(name, False) for text in grid for name in of_grid if name in _words(text)]
+        return bounds if len(bounds) == axes else [(name, False) for name in of_grid[:axes][::-1]]
+
+    def _add(self, variables: Mapping[str, tuple[str, Sequence[str], Use]]) -> None:
+        """Make arrays and scalars of variables; an integer has a value that has to be guessed."""
+        for name, (kind, cut, use) in variables.items():
+            called = f"{name}_" if name in {*self._by_name, *self.sizes, *RESERVED} else name
+            self._symbols[name] = called
+            if cut or _role_of(use) != "in":
+                self.arrays[called], self.roles[called] = kind, _role_of(use)
+                self.allocated[called] = [*cut] or ["1"]
+            elif is_float(kind):
+                self.scalars[called] = kind
+            else:
+                self._guessed.append(name)
+                self._symbols[name] = "1"
+
+    def default_sizes(self) -> Iterator[str]:
+        """The sizes that host code launches it with."""
+        shapes = [one for name in self.arrays for one in self.allocated.get(name) or self.sizes]
+        if self.sizes == ["n"] and all(map(str.isdecimal, [*shapes, *(self.launch.grid or self.sizes)])):
+            yield 'default_sizes = "1" # nothing depends on it: the file fixes all extents'
+        elif self._defaults and all(one.isdecimal() and int(one) for one in self._defaults):
+            yield f'default_sizes = "{"x".join(self._defaults)}" # as the file launches it'
+
+    def arguments(self) -> str:
+        """What the kernel is given for each parameter; what no text tells is to do."""
+        names = {*self.arrays, *self.scalars, *self.sizes}
+        arguments, unknown = [], []
+        for _, group in groupby(self._taken, lambda one: one.place):
+            each = [*group]
+            texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
+            untold = (one for one in each if not (one.is_array or one.kind) and (one.type or one.text))
+            unknown += [f"{one.name} ({one.type or one.text})" for one in untold]
+            if each[0].member:
+                widths = ("" if one.is_array else _as(one.kind) for one in each)
+                texts = [f"{{{', '.join(map(''.join, zip(texts, widths, strict=True)))}}}"]
+            arguments += texts
+        todo = f"TODO: {listed(unknown)}; a struct as its members in braces"
+        return f"arguments = {listed_texts(arguments)} # {todo if unknown else 'or formulas of integers'}"
+
+    def _shape(self, name: str) -> list[str]:
+        shape = self.allocated.get(name) or self.extents
+        if sorted(shape) == sorted(self.extents):  # a product of theirs has no order
+            shape = self.extents
+        lanes = self._by_name[name].lanes if name in self._by_name else 0
+        return [*(renamed(one, self._own) for one in shape), *[str(lanes)][: bool(lanes)]]
+
+    def array_tables(self) -> Iterator[str]:
+        """Arrays, and how textures are read."""
+        guess = "TODO: " * (not all(map(self.allocated.get, self.arrays)))
+        yield f"[arrays] # {guess}their extents, the last one fastest"
+        for name, kind in self.arrays.items():
+            role = f', role = "{self.roles[name]}"' if self.roles[name] != "in" else ""
+            guess = " # or inout, where it reads what it held" * (not self._compiled or name in self.lists)
+            notes = {"inout": " # or out, where it reads only what it wrote", "out": guess}
+            shape = listed_texts(self._shape(name))
+            called = self.lists.get(name, name)
+            yield f'{called} = {{ shape = {shape}, dtype = "{kind}"{role} }}{notes.get(self.roles[name], "")}'
+        for one in (one for one in self._taken if one.handle):
+            yield f"[{one.handle}.{one.name}] # TODO: filter, address, normalized … as the host has them"
+            if one.lanes:
+                yield f"channels = {one.lanes}"
+
+    def value_tables(self) -> Iterator[str]:
+        """What variables, arrays of pointers, scalars and arrays of integers hold."""
+        if self._symbols:
+            todo = f"; TODO: {listed(self._guessed)}" * bool(self._guessed)
+            yield f"[symbols] # what variables hold before the launch{todo}"
+            yield from (f'{name} = "{value}"' for name, value in self._symbols.items())
+        if self.lists:
+            yield "[workspace] # addresses of equal parts"
+            for name, called in self.lists.items():
+                yield f'{name} = {{ addresses = ["{called}"], shape = {listed_texts(self.extents[:1])} }}'
+        if self.scalars:
+            yield "[scalars]"
+            yield from (
+                f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in self.scalars.items()
+            )
+        roles = self.roles.items()
+        integers = [name for name, role in roles if role != "out" and not is_float(self.arrays[name])]
+        if integers:
+            yield "[inputs] # or permutation, csr_offsets(nnz) …"
+        for name in integers:
+            yield f'{self.lists.get(name, name)} = "{default_generator(self.arrays[name])}"'
+
+    def work_and_check(self) -> Iterator[str]:
+        """The bytes that must move, and what tells whether the kernel is right."""
+        moved: Counter[str] = Counter()
+        for name, kind in self.arrays.items():
+            if (
+                name in self._by_name or self.roles[name] != "in"
+            ):  # of a constant a kernel may read a part only
+                shape = self._shape(name)
+                elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
+                moved[elements] += (1 + (self.roles[name] == "inout")) * ELEMENT_TYPES[kind].nbytes
+        nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
+        yield f'[work]\nbytes = "{nbytes or 0}" # that must move at least'
+        yield "[check] # TODO: what each must hold, a formula of the arrays before"
+        written = {name: kind for name, kind in self.arrays.items() if self.roles[name] != "in"}
+        if any(map(is_float, written.values())):
+            yield '# A sum is off by its terms: magnitude = "sum(abs(x))" beside such a value.'
+        for name, kind in written.items():
+            error = ', relative = "4 * u"' * is_float(kind)
+            error += ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
+            yield f'{self.lists.get(name, name)} = {{ value = ""{error} }}'
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ Each room uses only those named before it: `faults`; `lanes` (masks, types and t
 copy engine and the units of textures, and what reads directives of PTX.
 """
 
-from gpuprof.executor.decode import ArrayUses, Program, array_uses, flow_of, load_program
+from gpuprof.executor.decode import Program, array_uses, flow_of, load_program
 from gpuprof.executor.definedness.following import Definedness
 from gpuprof.executor.faults import (
     FaultKind,
@@ -79,7 +79,7 @@ from gpuprof.executor.observers.store_trace import ValuelessElements, ValueNeede
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.flow import leads_to, reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
-from gpuprof.executor.program.origins import Use, lines_behind
+from gpuprof.executor.program.origins import ArrayUses, Use, lines_behind
 from gpuprof.executor.program.source_places import callers, source_name, trapped_in
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork

@@ -35,7 +35,7 @@ from gpuprof.executor.program.loops import (
 )
 from gpuprof.executor.program.means import STRONG, OrderingMeans, in_lone_blocks, means_of
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
-from gpuprof.executor.program.origins import Use, uses_of
+from gpuprof.executor.program.origins import ArrayUses, uses_of
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
@@ -208,16 +208,6 @@ class Interface:
     architecture: int
 
 
-class ArrayUses(NamedTuple):
-    """What a kernel does with the arrays that its parameters point to, and with variables, by their names.
-
-    Of a parameter by the byte where the pointer stands, 0 unless it is a struct.
-    """
-
-    parameters: list[dict[int, Use]]
-    variables: dict[str, Use]
-
-
 class PtxListing(NamedTuple):
     """What of the text tells which machine code is whose.
 
@@ -294,16 +284,7 @@ def flow_of(program: Program) -> list[BasicBlock]:
 def array_uses(ptx: str, entry: str) -> ArrayUses | None:
     """Return what a kernel does with arrays; None if nothing tells where it writes."""
     kernel = _kernel(ptx, entry)
-    uses = uses_of(_flow(kernel))
-    if uses is None:
-        return None
-    variables: dict[str, Use] = {}
-    for (name, _), use in uses.items():
-        before = variables.setdefault(name, use)
-        variables[name] = Use(use.type, before.read or use.read, before.written or use.written)
-    names = [variable.name for variable in kernel.params]
-    parameters = [{at: use for (one, at), use in uses.items() if one == name} for name in names]
-    return ArrayUses(parameters, variables)
+    return uses_of([variable.name for variable in kernel.params], _flow(kernel))
 
 
 def _kernel(ptx: str, entry: str) -> Function:

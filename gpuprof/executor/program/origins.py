@@ -40,6 +40,16 @@ class Use(NamedTuple):
     written: bool = False
 
 
+class ArrayUses(NamedTuple):
+    """What a kernel does with the arrays that its parameters point to, and with variables, by their names.
+
+    Of a parameter by the byte where the pointer stands, 0 unless it is a struct.
+    """
+
+    parameters: list[dict[int, Use]]
+    variables: dict[str, Use]
+
+
 def origins_of(blocks: Sequence[BasicBlock]) -> Origins:
     """Return what the registers of a program hold an address of."""
     found: dict[str, frozenset[Origin]] = {}
@@ -69,7 +79,7 @@ def origins_in(operand: Operand, found: Origins) -> frozenset[Origin]:
     return frozenset().union(*(found.get(name, frozenset()) for name in registers_in(operand)))
 
 
-def uses_of(blocks: Sequence[BasicBlock]) -> dict[Origin, Use] | None:
+def uses_of(parameters: Sequence[str], blocks: Sequence[BasicBlock]) -> ArrayUses | None:
     """Return what is done where addresses lead to; None where something is written elsewhere."""
     found = origins_of(blocks)
     uses: dict[Origin, Use] = {}
@@ -82,7 +92,12 @@ def uses_of(blocks: Sequence[BasicBlock]) -> dict[Origin, Use] | None:
             for origin in origins:
                 use = uses.get(origin, Use(item.opcode[-1]))
                 uses[origin] = Use(use.type, use.read or "r" in what, use.written or "w" in what)
-    return uses
+    variables: dict[str, Use] = {}
+    for (name, _), use in uses.items():
+        before = variables.setdefault(name, use)
+        variables[name] = Use(use.type, before.read or use.read, before.written or use.written)
+    of_each = [{at: use for (one, at), use in uses.items() if one == name} for name in parameters]
+    return ArrayUses(of_each, variables)
 
 
 def _does(item: Instruction) -> tuple[str, ...]:
