@@ -11,10 +11,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-
-from changed import replace
 
 from gpuprof import signals
 from gpuprof.backends.base import CompileOnlyBackend, Findings

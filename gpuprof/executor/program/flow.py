@@ -187,7 +187,8 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
 def _early_ends(blocks: list[BasicBlock]) -> set[int]:
     """Return the blocks after which threads always end, but for the one that lanes meet before."""
     ends = [i for i, block in enumerate(blocks) if set(block.successors) == {EXIT_BLOCK}]
-    busy = [i for i in ends if blocks[i].body and blocks[i].end is End.EXIT]
+    last = {i: blocks[i].end for i in ends}
+    busy = [i for i in ends if last[i] is not End.TRAP and (blocks[i].body or last[i] is not End.EXIT)]
     opcodes = [[item.opcode[0] for item in block.body] for block in blocks]
     return set(ends) - {common_end([block.successors for block in blocks], busy, opcodes)}
 
