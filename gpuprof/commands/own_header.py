@@ -148,19 +148,7 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
         for member in held or [one]:
             nbytes = 8 if member.type.endswith("*") else _bytes_of(member.type) or 1
             begin = -(-begin // nbytes) * nbytes
-            stars = member.type.endswith("*")
-            kind, vector = (
-                element_type(member.type.replace("**", "*")),
-                VECTOR.search(member.type.rstrip("* ")),
-            )
-            lanes = int(vector[0]) if kind and vector else 0
-            pointee = _members(member.type.rstrip("* "), texts) if stars and not kind else []
-            if len({one.type for one in pointee}) == 1:
-                kind, lanes = element_type(f"{pointee[0].type} *"), len(pointee)
-            texel = re.compile(rf"\btex\w+\s*<([\w\s]+)>\s*\(\s*{re.escape(member.name)}\b")
-            if member.type in HANDLES and (told := texel.search(texts[0])):
-                vector = VECTOR.search(told[1].strip())
-                kind, lanes = element_type(f"{told[1].strip()} *"), int(vector[0]) if vector else 0
+            kind, lanes = _held(member, texts)
             found.append(
                 Taken(
                     _usable(member.name if not held or is_plain else f"{one.name}_{member.name}"),
@@ -175,6 +163,25 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
             )
             begin += nbytes
     return found
+
+
+def _held(member: Declared, texts: Sequence[str]) -> tuple[str | None, int]:
+    """The element type of a value, or of an array's or texture's elements, and how many of it one is."""
+    kind, lanes = _element(member.type)
+    if member.type in HANDLES:
+        read_as = re.search(rf"\btex\w+\s*<([\w\s]+)>\s*\(\s*{re.escape(member.name)}\b", texts[0])
+        return _element(f"{read_as[1].strip()} *") if read_as else (None, 0)
+    if kind or not member.type.endswith("*"):
+        return kind, lanes if kind else 0
+    pointee = _members(member.type.rstrip("* "), texts)
+    is_of_one_type = len({one.type for one in pointee}) == 1
+    return (element_type(f"{pointee[0].type} *"), len(pointee)) if is_of_one_type else (None, 0)
+
+
+def _element(written: str) -> tuple[str | None, int]:
+    """The element type of a value, or of what a pointer is to, and how many a vector has, 0 of a number."""
+    vector = VECTOR.search(written.rstrip("* "))
+    return element_type(written.replace("**", "*")), int(vector[0]) if vector else 0
 
 
 def _usable(name: str) -> str:
@@ -198,9 +205,9 @@ def _without_other_kernels(source: str, name: str) -> str:
 
 def _bytes_of(written: str, texts: Sequence[str] = ()) -> int | None:
     """Bytes of a type of C, or of a struct of equal members; None where it is not known here."""
-    kind, lanes = element_type(f"{written} *"), VECTOR.search(written)
+    kind, lanes = _element(f"{written} *")
     if kind:
-        return ELEMENT_TYPES[kind].nbytes * int(lanes[0] if lanes else 1)
+        return ELEMENT_TYPES[kind].nbytes * max(1, lanes)
     sizes = [_bytes_of(one.type) for one in _members(written, texts)]
     return sum(filter(None, sizes)) if len({*sizes}) == 1 else None
 

@@ -283,9 +283,9 @@ class SimBackend(Backend):
             if kinds is None or not (dear or (verified and kinds[1].exact_sample)):
                 raise NotConclusive
             finer, result = kinds
-            if not verified and finer in samples:
-                raise NotConclusive
             if not verified:
+                if finer in samples:
+                    raise NotConclusive
                 return self._count_slices(case, compiled, [finer])
             results = [result]
         return executed_case(launches, results, memory, buffers, watch)
