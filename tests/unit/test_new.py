@@ -287,6 +287,18 @@ def test_of_several_kernels_it_takes_the_one_called_like_the_new_file(tmp_path, 
     assert "block = [64]" in text
 
 
+def test_a_texture_is_an_array_of_the_texels_that_the_kernel_reads():
+    source = (
+        "__global__ void k(cudaTextureObject_t image, float4 *y, int w) {"
+        " if (threadIdx.x < w) y[threadIdx.x] = tex2D<float4>(image, threadIdx.x, 0); }"
+    )
+    text = with_own_header(Path("k.cu"), source)
+    assert 'arguments = ["image", "y", "w"]' in text
+    assert 'image = { shape = ["w", "4"], dtype = "f32" }\n' in text
+    assert "[textures.image]" in text
+    assert "\nchannels = 4\n" in text
+
+
 def test_size_of_the_standard_library_is_one():
     text = with_own_header(Path("k.cu"), "__global__ void k(float *x, std::size_t count) { x[count] = 0; }")
     assert 'dimensions = ["count"]' in text
