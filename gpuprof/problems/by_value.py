@@ -16,7 +16,7 @@ import numpy as np
 from gpuprof.errors import InputError, asked
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
 from gpuprof.problems.coded import GIVEN
-from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_ML_DTYPES, RUN_TYPES, integer_range, numpy_dtype
+from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError, evaluate_real, variables
 from gpuprof.problems.given import keep
 from gpuprof.problems.references import Array
@@ -172,7 +172,7 @@ def _refused(name: str, array: Array) -> float:
 
 
 #: Types of PyTorch's of which NumPy knows nothing.
-_TORCHS = {f"torch.{ELEMENT_TYPES[kind].numpy}": kind for kind in OF_ML_DTYPES}
+_TORCHS = {f"torch.{one.numpy}": kind for kind, one in ELEMENT_TYPES.items() if one.of_ml_dtypes}
 
 
 def _array(name: str, value: Any) -> Array:

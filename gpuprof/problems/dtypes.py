@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element types: one table of their names, sizes, C types and roundoffs. No NumPy is needed to read it."""
 
+import math
 from typing import Any
 
 from msgspec import Struct
@@ -17,40 +18,60 @@ OF_RUN = (REAL, RESULT, SUM)
 
 
 class ElementType(Struct, frozen=True):
-    """One element type.
+    """One element type: integers, or floating-point numbers of a sign, an exponent and a fraction.
 
     Args:
-        roundoff: Unit roundoff; 0 for integers.
         numpy: NumPy's name of it, or that of `ml_dtypes`, which adds to NumPy what machine learning brought.
-        spare_bits: Last bits of its fraction that are 0, of a type that lies in a wider one.
+        mapped: The PTX type that tensor maps have for it; of narrow integers none tells the sign.
     """
 
     name: str
     nbytes: int
     c_type: str
-    roundoff: float
     numpy: str
+    mapped: str
+    exponent_bits: int = 0
+    fraction_bits: int = 0
     header: str = ""
-    spare_bits: int = 0
+
+    @property
+    def roundoff(self) -> float:
+        """Unit roundoff; 0 for integers."""
+        return math.ldexp(0.5, -self.fraction_bits) if self.fraction_bits else 0.0
+
+    @property
+    def spare_bits(self) -> int:
+        """Last bits of its fraction that are 0, of a type that lies in a wider one."""
+        return 8 * self.nbytes - 1 - self.exponent_bits - self.fraction_bits if self.fraction_bits else 0
+
+    @property
+    def of_ml_dtypes(self) -> bool:
+        """Whether NumPy lacks it."""
+        return bool(self.fraction_bits) and self.numpy != f"float{8 * self.nbytes}"
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether it has no infinities, and one NaN of each sign."""
+        return self.numpy.endswith("fn")
 
 
 #: By the names that headers, operations and results use.
 ELEMENT_TYPES: dict[str, ElementType] = {
-    "f32": ElementType("float32", 4, "float", 2.0**-24, "float32"),
-    "f64": ElementType("float64", 8, "double", 2.0**-53, "float64"),
-    "f16": ElementType("float16", 2, "__half", 2.0**-11, "float16", "cuda_fp16.h"),
-    "bf16": ElementType("bfloat16", 2, "__nv_bfloat16", 2.0**-8, "bfloat16", "cuda_bf16.h"),
-    "tf32": ElementType("tensorfloat32", 4, "float", 2.0**-11, "float32", spare_bits=13),
-    "e4m3": ElementType("float8_e4m3", 1, "__nv_fp8_e4m3", 2.0**-4, "float8_e4m3fn", "cuda_fp8.h"),
-    "e5m2": ElementType("float8_e5m2", 1, "__nv_fp8_e5m2", 2.0**-3, "float8_e5m2", "cuda_fp8.h"),
-    "i8": ElementType("int8", 1, "signed char", 0.0, "int8"),
-    "u8": ElementType("uint8", 1, "unsigned char", 0.0, "uint8"),
-    "i16": ElementType("int16", 2, "short", 0.0, "int16"),
-    "u16": ElementType("uint16", 2, "unsigned short", 0.0, "uint16"),
-    "i32": ElementType("int32", 4, "int", 0.0, "int32"),
-    "u32": ElementType("uint32", 4, "unsigned", 0.0, "uint32"),
-    "i64": ElementType("int64", 8, "long long", 0.0, "int64"),
-    "u64": ElementType("uint64", 8, "unsigned long long", 0.0, "uint64"),
+    "f32": ElementType("float32", 4, "float", "float32", "f32", 8, 23),
+    "f64": ElementType("float64", 8, "double", "float64", "f64", 11, 52),
+    "f16": ElementType("float16", 2, "__half", "float16", "f16", 5, 10, "cuda_fp16.h"),
+    "bf16": ElementType("bfloat16", 2, "__nv_bfloat16", "bfloat16", "bf16", 8, 7, "cuda_bf16.h"),
+    "tf32": ElementType("tensorfloat32", 4, "float", "float32", "f32", 8, 10),
+    "e4m3": ElementType("float8_e4m3", 1, "__nv_fp8_e4m3", "float8_e4m3fn", "u8", 4, 3, "cuda_fp8.h"),
+    "e5m2": ElementType("float8_e5m2", 1, "__nv_fp8_e5m2", "float8_e5m2", "u8", 5, 2, "cuda_fp8.h"),
+    "i8": ElementType("int8", 1, "signed char", "int8", "u8"),
+    "u8": ElementType("uint8", 1, "unsigned char", "uint8", "u8"),
+    "i16": ElementType("int16", 2, "short", "int16", "u16"),
+    "u16": ElementType("uint16", 2, "unsigned short", "uint16", "u16"),
+    "i32": ElementType("int32", 4, "int", "int32", "s32"),
+    "u32": ElementType("uint32", 4, "unsigned", "uint32", "u32"),
+    "i64": ElementType("int64", 8, "long long", "int64", "s64"),
+    "u64": ElementType("uint64", 8, "unsigned long long", "uint64", "u64"),
 }
 
 
@@ -79,15 +100,6 @@ RUN_TYPES: dict[str, RunType] = {
     "tf32": RunType("f32", "f32", 2.0**-23),
     "e4m3": RunType("bf16", "f32", 2.0**-13),
 }
-#: The smallest positive and the largest finite value of each floating-point type.
-_RANGES = {
-    **{"f32": (2.0**-149, 3.4028234663852886e38), "f64": (2.0**-1074, 1.7976931348623157e308)},
-    **{"f16": (2.0**-24, 65504.0), "bf16": (2.0**-133, 3.3895313892515355e38)},
-    **{"tf32": (2.0**-136, 3.4011621342146535e38), "e4m3": (2.0**-9, 448.0)},
-    "e5m2": (2.0**-16, 57344.0),
-}
-#: Those that NumPy lacks.
-OF_ML_DTYPES = ("bf16", "e4m3", "e5m2")
 
 
 def run_type(name: str) -> str | None:
@@ -125,12 +137,12 @@ def wider(one: str, other: str) -> str:
 
 def numpy_dtype(dtype: str) -> Any:
     """The NumPy type of an element type."""
-    name = ELEMENT_TYPES[dtype].numpy
-    if dtype in OF_ML_DTYPES:
+    element = ELEMENT_TYPES[dtype]
+    if element.of_ml_dtypes:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
-    return np.dtype(name)
+        return np.dtype(getattr(ml_dtypes, element.numpy))
+    return np.dtype(element.numpy)
 
 
 def rounded(values: Any, dtype: str) -> Any:
@@ -141,9 +153,10 @@ def rounded(values: Any, dtype: str) -> Any:
     Returns:
         An array of that type.
     """
-    values, spare = np.asarray(values), ELEMENT_TYPES[dtype].spare_bits
+    values, element = np.asarray(values), ELEMENT_TYPES[dtype]
+    spare = element.spare_bits
     with np.errstate(over="ignore", invalid="ignore"):
-        if (dtype in OF_ML_DTYPES or spare) and values.dtype == np.float64:
+        if (element.of_ml_dtypes or spare) and values.dtype == np.float64:
             # Its conversion goes through float32. Rounded to odd there, a number that was not exact keeps
             # that in its last bit, which the second rounding sees.
             near = values.astype(np.float32)
@@ -160,9 +173,16 @@ def rounded(values: Any, dtype: str) -> Any:
 
 def largest(dtype: str) -> float:
     """The largest finite value of an element type."""
-    return _RANGES[dtype][1] if is_float(dtype) else float(integer_range(dtype)[1])
+    element = ELEMENT_TYPES[dtype]
+    if not element.roundoff:
+        return float(integer_range(dtype)[1])
+    # In a finite type only all ones are no number; otherwise all with the largest exponent.
+    exponent = 2 ** (element.exponent_bits - 1) - (not element.is_finite)
+    return math.ldexp(2 - element.roundoff * (4 if element.is_finite else 2), exponent)
 
 
 def smallest(dtype: str) -> float:
     """The smallest positive value of an element type, subnormal ones included."""
-    return _RANGES[dtype][0] if is_float(dtype) else 1.0
+    element = ELEMENT_TYPES[dtype]
+    exponent = 2 - 2 ** (element.exponent_bits - 1) - element.fraction_bits
+    return math.ldexp(1, exponent) if element.roundoff else 1.0

@@ -12,7 +12,7 @@ from each import each
 from gpuprof.errors import InputError
 from gpuprof.problems import given
 from gpuprof.problems.by_value import read_call
-from gpuprof.problems.dtypes import OF_ML_DTYPES, numpy_dtype
+from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
 from gpuprof.problems.problem import Problem
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -221,7 +221,7 @@ class Brain:
         return self.array.view(dtype)
 
 
-@each(kind=OF_ML_DTYPES)
+@each(kind=[name for name, element in ELEMENT_TYPES.items() if element.of_ml_dtypes])
 def test_what_only_pytorch_has_is_read_as_its_type(kind, monkeypatch, in_folder):
     torch = ModuleType("torch")
     torch.int8, torch.int16 = np.int8, np.int16

@@ -122,21 +122,11 @@ static __device__ long long picked(long long i, long long elements, long long pi
 }
 
 // Another number than the element's, of an ordinary size and so not to be told from a result.
-static __device__ half_bits spoiled(half_bits element)
+template <typename Bits, int exponent, int fraction, bool finite>
+static __device__ float_bits<Bits, exponent, fraction, finite> spoiled(float_bits<Bits, exponent, fraction, finite> element)
 {
-    return {(unsigned short)(element.bits & 0x7fff ? element.bits ^ 0x8200 : 0x3c00)};
-}
-static __device__ bfloat_bits spoiled(bfloat_bits element)
-{
-    return {(unsigned short)(element.bits & 0x7fff ? element.bits ^ 0x8040 : 0x3f80)};
-}
-static __device__ e4m3_bits spoiled(e4m3_bits element)
-{
-    return {(unsigned char)(element.bits & 0x7f ? element.bits ^ 0x84 : 0x38)};
-}
-static __device__ e5m2_bits spoiled(e5m2_bits element)
-{
-    return {(unsigned char)(element.bits & 0x7f ? element.bits ^ 0x82 : 0x3c)};
+    const unsigned sign = 1u << (exponent + fraction), one = ((1u << (exponent - 1)) - 1) << fraction;
+    return {(Bits)(element.bits & (sign - 1) ? element.bits ^ (sign | 1u << (fraction - 1)) : one)};
 }
 template <typename T> static __device__ T spoiled(T element)
 {

@@ -4,6 +4,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 
@@ -22,8 +23,6 @@ _FUNCTION = re.compile(r'^extern "C" __global__ void (\w+)\(', re.MULTILINE)
 _RATES = {"rates.cu": "fma_f32", "tensor_rates.cu": f"tensor_{TENSOR_TYPES_MEASURED[0]}"}
 #: The architecture whose tensor cores are measured, by its own instructions.
 WGMMA = "sm_90"
-#: Types that device code takes as bits: what values.cu calls them.
-_AS_BITS = {"f16": "half_bits", "bf16": "bfloat_bits", "e4m3": "e4m3_bits", "e5m2": "e5m2_bits"}
 
 
 def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
@@ -59,7 +58,16 @@ def file_name(source: str | None) -> str:
 
 def device_source(source: str | None = None) -> str:
     """The whole text of a source of device functions; None for the measuring side's own."""
-    return _text("values.cu") + (_text("device_code.cu") if source is None else source)
+    own = _text("device_code.cu") if source is None else source
+    return "".join((_text("values.cu"), *_float_types(), own))
+
+
+def _float_types() -> Iterator[str]:
+    """What values.cu calls the types that C++ lacks."""
+    for name, one in ELEMENT_TYPES.items():
+        if one.header:
+            bits, parts = ELEMENT_TYPES[f"u{8 * one.nbytes}"].c_type, (one.exponent_bits, one.fraction_bits)
+            yield f"using {name}_bits = float_bits<{bits}, {parts[0]}, {parts[1]}, {int(one.is_finite)}>;\n"
 
 
 def rates_source() -> str:
@@ -75,4 +83,5 @@ def device_macros(dtype: str) -> list[tuple[str, str]]:
     """`real` as device code sees it, and the type of what a run of `real` computes."""
     result = of_run(RESULT, dtype) if dtype in RUN_TYPES else dtype
     named = (("real", dtype), ("result_type", result))
-    return [(name, _AS_BITS.get(kind) or ELEMENT_TYPES[kind].c_type) for name, kind in named]
+    elements = ((name, kind, ELEMENT_TYPES[kind]) for name, kind in named)
+    return [(name, f"{kind}_bits" if one.header else one.c_type) for name, kind, one in elements]

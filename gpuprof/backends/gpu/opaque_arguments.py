@@ -16,6 +16,7 @@ from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
+from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.texture_units import Sampling, Texels
 
 _FORMATS = {
@@ -25,13 +26,8 @@ _FORMATS = {
 }
 #: Extents up to which cards let two-dimensional textures be gathered from.
 _MOST_GATHERED = 32768
-#: What the driver calls the types; of narrow integers it does not tell the sign.
-_MAP_TYPES = {
-    **{"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64"},
-    **{"tf32": "FLOAT32", "e4m3": "UINT8", "e5m2": "UINT8"},
-    **{"i8": "UINT8", "u8": "UINT8", "i16": "UINT16", "u16": "UINT16"},
-    **{"i32": "INT32", "u32": "UINT32", "i64": "INT64", "u64": "UINT64"},
-}
+#: What the driver calls the kinds of PTX types.
+_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 
 
 class CudaArray:
@@ -218,10 +214,13 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
     swizzle, promotion = tensor_map.swizzle_bytes, tensor_map.l2_promotion_bytes
     swizzled = f"{swizzle}B" if swizzle else "NONE"
     promoted = f"L2_{promotion}B" if promotion else "NONE"
+    mapped = ELEMENT_TYPES[tensor_map.dtype].mapped
+    kind = mapped.rstrip("0123456789")
+    element = f"{_KINDS[kind]}{mapped.removeprefix(kind)}"
     encoded = call(
         f"making the tensor map {tensor_map.argument}",
         api.cuTensorMapEncodeTiled(
-            getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_MAP_TYPES[tensor_map.dtype]}"),
+            getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{element}"),
             len(tensor_map.extents),
             api.CUdeviceptr(address + tensor_map.start_bytes),
             [api.cuuint64_t(extent) for extent in tensor_map.extents],

@@ -5,44 +5,25 @@
 // element type, and -Dresult_type for that of results. Of a type that C++ lacks only the bits are held, which needs no
 // header as long as nothing is computed with them.
 
-struct half_bits {
-    unsigned short bits;
-    __device__ operator long long() const { return bits; }
-};
-struct bfloat_bits {
-    unsigned short bits;
-    __device__ operator long long() const { return bits; }
-};
-struct e4m3_bits {
-    unsigned char bits;
-    __device__ operator long long() const { return bits; }
-};
-struct e5m2_bits {
-    unsigned char bits;
+// A sign, an exponent and a fraction. Of a finite type all ones are NaN, and nothing is infinite.
+template <typename Bits, int exponent, int fraction, bool finite> struct float_bits {
+    Bits bits;
     __device__ operator long long() const { return bits; }
 };
 
-static __device__ double value_of(half_bits element)
+template <typename Bits, int exponent, int fraction, bool finite>
+static __device__ double value_of(float_bits<Bits, exponent, fraction, finite> element)
 {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(element.bits));
-    return value;
-}
-static __device__ double value_of(bfloat_bits element)
-{
-    return __uint_as_float((unsigned)element.bits << 16);
-}
-static __device__ double value_of(e4m3_bits element)
-{
-    // A half with the same exponent and fraction is 2^8 times smaller; all ones are NaN, and nothing is infinite.
-    const unsigned size = element.bits & 0x7f;
-    const half_bits half = {(unsigned short)((element.bits & 0x80) << 8 | (size == 0x7f ? 0x7fff : size << 7))};
-    return 256 * value_of(half);
-}
-static __device__ double value_of(e5m2_bits element)
-{
-    const half_bits half = {(unsigned short)(element.bits << 8)};
-    return value_of(half);
+    if (exponent == 8)
+        return __uint_as_float((unsigned)element.bits << (23 - fraction));
+    // A half with the same exponent and fraction is a power of two smaller.
+    const unsigned ones = (1u << (exponent + fraction)) - 1, size = element.bits & ones;
+    const unsigned sign = (element.bits & (ones + 1)) << (15 - exponent - fraction);
+    float half;
+    asm("cvt.f32.f16 %0, %1;"
+        : "=f"(half)
+        : "h"((unsigned short)(sign | (finite && size == ones ? 0x7fff : size << (10 - fraction)))));
+    return half * (1 << (16 - (1 << (exponent - 1))));
 }
 template <typename T> static __device__ double value_of(T element)
 {

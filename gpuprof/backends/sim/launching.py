@@ -41,17 +41,11 @@ from gpuprof.kernels.symbols import float_variables, variable_named
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.machine import gib, memory_left_bytes
-from gpuprof.problems.dtypes import numpy_dtype, unwritten_byte
+from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype, unwritten_byte
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
-
-#: What PTX calls the types that tensor maps have; of narrow integers it does not tell the sign.
-_PTX_TYPES = {
-    **{name: name for name in ("f16", "bf16", "f32", "f64", "u8", "u16", "u32", "u64")},
-    **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64", "tf32": "f32", "e4m3": "u8", "e5m2": "u8"},
-}
 
 #: Bytes of poison that all arrays are made of, and C's constant for a map at a given place.
 _POISON_BYTES, _MAP_FIXED = 4 << 20, 0x10
@@ -140,7 +134,7 @@ def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
     """A tensor map as the executor takes it, of an array at an address."""
     return TensorDescriptor(
         address=address + made.start_bytes,
-        element=_PTX_TYPES[made.dtype],
+        element=ELEMENT_TYPES[made.dtype].mapped,
         extents=made.extents,
         strides=made.stride_bytes,
         box=made.box,
