@@ -17,6 +17,7 @@ from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import blocks_of, is_reference, status_of
 from gpuprof.bounds.parts import DRAM, DRAM_BYTES, PARTS, SECTOR_BYTES, SECTORS_PER_PASS
 from gpuprof.results import Measurement, Run
+from gpuprof.text import listed
 
 #: What allows less than this is named only where nothing allows more.
 _TELLING = 1.1
@@ -38,7 +39,10 @@ def actions_of(run: Run, case: Measurement) -> tuple[Action, ...]:
         found += _uncounted(facts)
     elif all(map(_is_slight, found)):
         found += latency.overlap_steps(facts)
-    return tuple(dict.fromkeys(sorted(found, key=_is_slight)))
+    once: dict[str, Action] = {}
+    for action in sorted(found, key=_is_slight):
+        once.setdefault(action.do, action)
+    return tuple(once.values())
 
 
 def _is_slight(action: Action) -> bool:
@@ -60,12 +64,10 @@ def _wastes(facts: CaseFacts) -> Iterator[Action]:
         why = f"{numbers.count(conflicts)} of {numbers.count(passes)} passes are bank conflicts"
         do = "make shared memory free of conflicts (pad or swizzle the tile)"
         found += facts.allowing(do, why, bound_us * (1 - conflicts / passes), binding)
-    for kind in ("load", "store"):
-        extra = _scattered_passes(facts, kind)
-        if extra:
-            why = f"{numbers.count(extra)} of {numbers.count(passes)} passes are of scattered lanes"
-            do = f"coalesce global {kind}s (neighbouring lanes, neighbouring addresses)"
-            found += facts.allowing(do, why, bound_us * (1 - extra / passes), binding)
+    scattered = {f"{kind}s": extra for kind in ("load", "store") if (extra := _scattered_passes(facts, kind))}
+    if extra := sum(scattered.values()):
+        why = f"{numbers.count(extra)} of {numbers.count(passes)} passes are of scattered {listed([*scattered])}"
+        found += facts.allowing(latency.COALESCE, why, bound_us * (1 - extra / passes), binding)
     yield from sorted(found, key=lambda action: action.least_us or 0.0)
 
 
@@ -153,9 +155,9 @@ def _surplus_arithmetic(facts: CaseFacts) -> Iterator[Action]:
     if facts.floor is None or unit != "FMA" or done <= WORTHWHILE * needed:
         return
     extra = f"{numbers.count(done - needed)} of {numbers.count(done)}"
-    why = f"{extra} do not compute the result (padding, index arithmetic, recomputation)"
+    do = "do fewer multiply-adds (tiles that divide the sizes, less index arithmetic)"
     us = facts.floor.bound.least_us * needed / done
-    yield from facts.allowing("do only the problem's own multiply-adds", why, us, facts.floor)
+    yield from facts.allowing(do, f"{extra} compute no element of the result", us, facts.floor)
 
 
 def _at_roof(instead: str, facts: CaseFacts) -> Iterator[Action]:
@@ -197,7 +199,7 @@ _WAITING = (_wastes, *latency.LATENCY)
 _MORE_AT_ONCE = (latency.keep_in_flight, latency.let_more_reside)
 _LESS_DATA = partial(_at_roof, "move less data (a narrower type, or fuse it with the kernel before or after)")
 _LESS_WORK = partial(_at_roof, "do less arithmetic (tensor cores, a narrower type, another algorithm)")
-_LESS_TENSOR_WORK = partial(_at_roof, "do less arithmetic (a narrower type, sparsity, another algorithm)")
+_LESS_ARITHMETIC = partial(_at_roof, "do less arithmetic (a narrower type, another algorithm)")
 _IN_REGISTERS = partial(_at_roof, "keep more in registers (larger register tiles)")
 #: What takes instructions off a pipe of its own.
 _OFF_THE_PIPE = {
@@ -211,12 +213,12 @@ _ACTIONS: Mapping[str, tuple[Callable[[CaseFacts], Iterator[Action]], ...]] = {
     "issue": (_instructions, _uneven, _LESS_WORK, latency.against_stalls),
     **dict.fromkeys(("fma", "fp64"), (_surplus_arithmetic, _uneven, _LESS_WORK, *_MORE_AT_ONCE)),
     **{key: (partial(_of_pipe, do), latency.keep_in_flight) for key, do in _OFF_THE_PIPE.items()},
-    **{key: (_uneven, _LESS_TENSOR_WORK, *_MORE_AT_ONCE) for key in PARTS if key.startswith("tensor_")},
+    **{key: (_uneven, _LESS_ARITHMETIC, *_MORE_AT_ONCE) for key in PARTS if key.startswith("tensor_")},
     "l1": (_wastes, _uneven, _passes, _IN_REGISTERS),
     "l2": (latency.coalesce, _LESS_DATA, latency.keep_in_flight),
     "dram": (_traffic, _LESS_DATA, latency.against_stalls, latency.keep_in_flight),
     "launch": (latency.launch_less,),
     "grid": (latency.launch_first, latency.more_of_the_grid, *_WAITING),
     "latency": _WAITING,
-    "compute": (_uneven, _LESS_WORK, latency.against_stalls, latency.keep_in_flight),
+    "compute": (_uneven, _LESS_ARITHMETIC, latency.against_stalls, latency.keep_in_flight),
 }

@@ -11,6 +11,7 @@ from math import ceil, prod
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.action_facts import WIDEST, Action, CaseFacts
 from gpuprof.analysis.limiter import launch_overhead
+from gpuprof.analysis.speed import tensor_source
 from gpuprof.analysis.status import blocks_of, waves
 from gpuprof.bounds.parts import DRAM, L2, LAUNCH, PARTS, WARP_LANES
 from gpuprof.devices.device import Device
@@ -32,6 +33,7 @@ _MANY_ATOMICS = 0.3
 _MOSTLY_LAUNCH_PCT = 40.0
 #: Barriers that each warp waits at.
 _MANY_BARRIERS = 4
+COALESCE = "coalesce global accesses (neighbouring lanes, neighbouring addresses)"
 
 
 def launch_less(facts: CaseFacts) -> Iterator[Action]:
@@ -58,7 +60,8 @@ def launch_first(facts: CaseFacts) -> Iterator[Action]:
 def more_of_the_grid(facts: CaseFacts) -> Iterator[Action]:
     """More blocks, where there are fewer than SMs."""
     why = f"{numbers.plural(blocks_of(facts.case) or 0, 'block')} for {facts.device.sm_count} SMs"
-    how = "smaller tiles, split-K" if facts.work[1] == "FMA" else "smaller tiles, fewer threads"
+    is_product = facts.work[1] == "FMA" or tensor_source(facts.case)
+    how = "smaller tiles, split-K" if is_product else "smaller tiles, fewer threads"
     do = f"launch more, smaller blocks ({how})"
     if facts.limits is None or facts.now_us is None:
         yield Action(do, why)
@@ -91,10 +94,8 @@ def keep_registers(facts: CaseFacts) -> Iterator[Action]:
 
 def coalesce(facts: CaseFacts) -> Iterator[Action]:
     """Sectors that are fetched or written for few of their bytes."""
-    for text in wasted_sectors(facts.case):
-        yield facts.to_the_bound(
-            "coalesce global accesses (neighbouring lanes, neighbouring addresses)", text
-        )
+    if found := list(wasted_sectors(facts.case)):
+        yield facts.to_the_bound(COALESCE, "; ".join(found))
 
 
 def wasted_sectors(case: Measurement) -> Iterator[str]:
@@ -262,6 +263,9 @@ def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
     if facts.count("bulk_load_bytes"):  # the copy engine fetches ahead, however few warps are resident
         return
     wanted = occupancy.blocks_per_sm + 1
+    blocks_launched = blocks_of(facts.case)
+    if blocks_launched is not None and blocks_launched <= occupancy.blocks_per_sm * facts.device.sm_count:
+        return
 
     def blocks(registers: int, shared: int) -> Mapping[str, int | None]:
         limits = occupancy_limits(
@@ -299,6 +303,8 @@ def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
 
 def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
     """Enough warps, and none of the above: each waits for steps of its own, one after the other."""
+    if facts.limits is None:
+        return
     held, blocks = _resident(facts.case, facts.device), blocks_of(facts.case) or 0
     warps = blocks * ceil(prod(facts.case.block) / WARP_LANES)
     loads = facts.count("global_load_requests", "async_copy_requests") / warps if warps else 0.0
@@ -313,7 +319,7 @@ def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
         yield facts.to_the_bound(do, "; ".join([*why, "the copy engine fetches ahead of them"]))
         return
     counted = ((round(loads), "global load"), (round(barriers), "barrier"))
-    if steps := [numbers.plural(count, word) for count, word in counted if count]:
+    if steps := [numbers.plural(count, word) for count, word in counted if count > 1]:
         why.append(f"each goes through {listed(steps)} in turn")
     yield facts.to_the_bound(do, "; ".join(why) or "no part of the GPU is busy")
 

@@ -143,6 +143,8 @@ def _by_roof(run: Run, case: Measurement) -> Limiter | None:
 
 def _roof(speed: Speed) -> Limiter | None:
     compute, memory = speed.pct_of_peak_compute or 0.0, speed.pct_of_peak_bandwidth or 0.0
+    if max(compute, memory) > 100:  # by caches, or by units that nobody counted
+        return None
     if memory > compute:
         evidence = f"{numbers.percent(memory)} of theoretical peak bandwidth"
         return Limiter(DRAM.key, DRAM.short, memory, evidence)

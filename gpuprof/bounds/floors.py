@@ -184,8 +184,8 @@ def _up_to(least: float, most: float, cache: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A count for a formula: four digits, whole where it is."""
-    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:.4g}"
+    """A count for a formula: whole from a thousand on, else four digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _clock(device: Device) -> str:

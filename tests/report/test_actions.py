@@ -64,7 +64,7 @@ def test_conflicts_are_taken_away_down_to_the_next_bound():
     assert "conflict" in first.why
     scattered = {"global_load_sectors": 16 * CYCLES, "global_load_requests": CYCLES}
     _, (first, *_) = found(counted({"l1_passes": 10 * CYCLES, **scattered}), "sim")
-    assert first.do.startswith("coalesce global loads (")
+    assert first.do.startswith("coalesce global accesses (")
     fmas = {**CONFLICTS, "ffma_thread_instructions": 5 * 128 * CYCLES}
     _, (first, *_) = found(counted(fmas), "sim")
     assert (first.least_us, first.left) == (pytest.approx(5000), "FMA")
