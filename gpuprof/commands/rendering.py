@@ -80,9 +80,12 @@ def _in_markdown(run: Run, gates: "Sequence[GateCondition]") -> str:
 
 
 def _within(path: Path | None, name: str) -> Path | None:
-    """A file of this name where the path is a folder; else the path."""
-    # os.path.isdir is False, and no error, for names that no file can have.
-    return path / name if path is not None and os.path.isdir(path) else path
+    """A file of this name where the path is a folder, or a new name without a suffix; else the path."""
+    if path is None or path == STANDARD_OUTPUT:
+        return path
+    # These are False, and no error, for names that no file can have.
+    is_folder = os.path.isdir(path) or not (path.suffix or os.path.lexists(path))
+    return path / name if is_folder else path
 
 
 def import_report(

@@ -210,16 +210,16 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
             raise InputError(what, fix="Copy its file, and tune the copy.")
         check_writable(sources[name], force=True)
     signals.postpone()
-    for axes in plan.space.axes:
-        if axes.kept and axes.count > 1:
-            kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
-            tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
     request = plan.request
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
     outputs = RunOutputs.of_run(output, f"tune-{name}")
     check_writable(outputs.json, force=True, fix="Name another place with -o.")
 
     def keep(run: Run) -> ResultsFile:
+        for axes in plan.space.axes:
+            if axes.kept and axes.count > 1:
+                kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
+                tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
         return ResultsFile(outputs.json, run, replace=outputs.force)
 
     with (

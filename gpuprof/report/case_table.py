@@ -40,17 +40,17 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
     return Cell(least + figure.write(reading.value, digits) + noisy, reading.value)
 
 
-def format_block(case: Measurement, *, brief: bool = False) -> str:
+def format_block(case: Measurement) -> str:
     """Block and tile parameters, for example `16x16 unroll_m=2`; a library tells none.
 
-    A kernel that was chosen for the case is named first, as in `→ splitk_8x32 256x1`; a brief text leaves out
-    its parameters, which are always those of its header.
+    A kernel that was chosen for the case stands in their place, as in `→ splitk_8x32 256x1`: its parameters
+    are always those of its header.
     """
     if not case.has_launch:
         return "–"
-    chosen = [f"→ {case.chosen}"] if case.chosen else []
-    params = [f"{name}={value}" for name, value in case.params.items()] if not (chosen and brief) else []
-    return " ".join([*chosen, format_extent(case.block), *params])
+    if case.chosen:
+        return f"→ {case.chosen} {format_extent(case.block)}"
+    return " ".join([format_extent(case.block), *(f"{name}={value}" for name, value in case.params.items())])
 
 
 def block_phrase(case: Measurement) -> str:
@@ -157,7 +157,7 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
         ),
         (
             Column("block", False, 1 if several else 7, launch),
-            lambda row: Cell(format_block(row.case, brief=True)),
+            lambda row: Cell(format_extent(row.case.block) if row.case.chosen else format_block(row.case)),
         ),
         (Column("outcome", False, 2, outcome), lambda row: outcome_of(row.run, row.case)),
     ]
@@ -170,9 +170,9 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
 
 def _kernel(row: Subject, anchors: Mapping[str, str]) -> Cell:
     name, own = row.case.kernel, not row.rung.is_reference
-    return Cell(
-        name if own else f"{name} (ref)", row.rung.kernel.rung, anchor=anchors.get(name, ""), code=own
-    )
+    chosen = f" → {row.case.chosen}" if row.case.chosen else ""
+    text = f"{name}{chosen}" if own else f"{name} (ref)"
+    return Cell(text, row.rung.kernel.rung, anchor=anchors.get(name, ""), code=own)
 
 
 def outcome_of(run: Run, case: Measurement) -> Cell:

@@ -235,7 +235,8 @@ def render_page(
     for document in documents:
         facts = [Sentence(f"{label}: {text}", tone="muted") for label, text in document.facts]
         ahead = [item for item in document.content if not _is_block(item)]
-        add("Overview" if document.title == title else document.title, [*facts, *ahead])
+        if facts or ahead:
+            add("Overview" if document.title == title else document.title, [*facts, *ahead])
         for item in document.content:
             if isinstance(item, Section) and _is_block(item):
                 add(item.title, item.content)

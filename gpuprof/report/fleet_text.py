@@ -47,7 +47,7 @@ _READING = (
 
 def fleet_page(fleet: FleetRuns) -> str:
     """A fleet as one HTML file."""
-    report, reading = fleet_report(fleet), Section("How to read this", (Sentence(_READING),), folded=True)
+    report, reading = fleet_report(fleet), Section("How to read this", (Sentence(_READING),))
     whole = replace(report, content=(*report.content, reading))
     return render_page("gpuprof fleet", fleet.headline, [whole], fleet.found.tool)
 

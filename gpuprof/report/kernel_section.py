@@ -279,7 +279,7 @@ def _figures(run: Run, found: Found) -> Table:
     cases = [rung.case for _, rung in found]
     rows = [
         _row(cases, "Outcome", "", lambda case: outcome_of(run, case)),
-        _row(cases, "Block", "block", lambda case: Cell(format_block(case, brief=True))),
+        _row(cases, "Block", "block", lambda case: Cell(format_block(case))),
         _row(cases, "Grid (blocks)", "grid", _grid),
     ]
     if any(case.launches for case in cases):

@@ -83,5 +83,5 @@ def test_what_a_choice_and_its_kernel_share_is_executed_once(monkeypatch):
 def test_choice_is_named_beside_its_block(executed):
     _, shown, _ = executed
     for size, chosen in CHOSEN.items():
-        (line,) = [line for line in shown.splitlines() if line.split()[:2] == ["mine", size]]
-        assert f"→ {chosen} 256x1" in line
+        (line,) = [line for line in shown.splitlines() if line.split()[:4] == ["mine", "→", chosen, size]]
+        assert "256x1" in line

@@ -37,12 +37,12 @@
   // ---------------------------------------------------------------- choosers
 
   /** A row of buttons of which one is pressed, or a list of many. */
-  function chooser(holder, title, labels, pressed, choose) {
+  function chooser(holder, title, labels, isList, pressed, choose) {
     const name = document.createElement("span");
     name.textContent = title;
     const box = document.createElement("div");
     holder.append(box);
-    if (labels.length > 12) {
+    if (isList) {
       const list = document.createElement("select");
       list.setAttribute("aria-label", title);
       list.append(...labels.map((label) => new Option(label)));
@@ -79,7 +79,8 @@
     if (panels.length < 2) return;
     const opened = Number(tabs.dataset.open);
     const labels = panels.map((panel) => panel.dataset.label);
-    const press = chooser(tabs.querySelector(":scope > .choosers"), tabs.dataset.tabs, labels, opened, show);
+    const holder = tabs.querySelector(":scope > .choosers");
+    const press = chooser(holder, tabs.dataset.tabs, labels, "many" in tabs.dataset, opened, show);
     panels.forEach((panel, index) => panel.addEventListener("gpuprof:show", () => press(index)));
     show(opened);
   });
