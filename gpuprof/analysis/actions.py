@@ -66,7 +66,8 @@ def _wastes(facts: CaseFacts) -> Iterator[Action]:
         found += facts.allowing(do, why, bound_us * (1 - conflicts / passes), binding)
     scattered = {f"{kind}s": extra for kind in ("load", "store") if (extra := _scattered_passes(facts, kind))}
     if extra := sum(scattered.values()):
-        why = f"{numbers.count(extra)} of {numbers.count(passes)} passes are of scattered {listed([*scattered])}"
+        kinds = listed([*scattered])
+        why = f"{numbers.count(extra)} of {numbers.count(passes)} passes are of scattered {kinds}"
         found += facts.allowing(latency.COALESCE, why, bound_us * (1 - extra / passes), binding)
     yield from sorted(found, key=lambda action: action.least_us or 0.0)
 
