@@ -13,6 +13,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import kernel_record
+from gpuprof.analysis.status import status_of
 from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
@@ -54,6 +55,8 @@ GATE_MARKS: dict[str, tuple[str, Tone]] = {
 }
 #: Rows of unchanged cases that are shown: the rest is folded away.
 _MOST_UNCHANGED = 12
+#: The sign of what was skipped, or asks for more than the device has.
+_NOT_RUN = "○"
 #: Cases whose rounds and figures a page shows, and characters of a source that it compares.
 _MOST_CASES, _LONGEST_SOURCE = 100, 400_000
 _COLUMNS = (
@@ -104,14 +107,15 @@ def comparison_report(
     cases = sorted(comparison.cases, key=lambda case: ATTENTION.index(case.verdict))
     details = dict(_details(cases, prefix)) if prefix else {}
     unchanged = [case for case in cases if case.verdict == "same"]
-    idle = [case for case in cases if {case.base.case.outcome, case.new.case.outcome} == {"skipped"}]
+    ends = {id(case): {status_of(one.run, one.case).mark for one in (case.base, case.new)} for case in cases}
+    idle = [case for case in cases if ends[id(case)] == {_NOT_RUN}]
     told = [case for case in cases if case.verdict != "same" and case not in idle]
     shown = told + unchanged[:_MOST_UNCHANGED]
-    content: list[Content] = [Sentence(text, mark=CAUTION, tone="warning") for text in cautions(comparison)]
+    content: list[Content] = [Sentence(text, mark=CAUTION, tone="warning") for text in cautions(comparison, gates)]
     judged = [case.judgement for case in cases if case.judgement is not None]
     end = end_of_table(judged) if prefix and judged else 0.0
     content += [Section("", (_table(shown, details, end),))] if shown else []
-    for words, folded in (("more are the same", unchanged[_MOST_UNCHANGED:]), ("skipped as before", idle)):
+    for words, folded in (("more are the same", unchanged[_MOST_UNCHANGED:]), ("did not run, as before", idle)):
         if folded:
             table = _table(folded, details, end)
             content.append(Section(f"{len(folded)} {words}", (table,), folded=True))
@@ -153,7 +157,7 @@ def gates_report(gates: Sequence[GateResult]) -> Document:
     return Document("", content=tuple(sentences))
 
 
-def cautions(comparison: ComparedRuns) -> Iterator[str]:
+def cautions(comparison: ComparedRuns, gates: Sequence[GateResult] = ()) -> Iterator[str]:
     """What differs besides the kernels, what references say of it, and what would tell what is uncertain."""
     for found in comparison.differences:
         yield f"{found.text}{f' ({found.misleads})' if found.misleads else ''}"
@@ -166,6 +170,8 @@ def cautions(comparison: ComparedRuns) -> Iterator[str]:
         yield f"{listed(moved, 2)}: not your code, so something besides the kernels changed"
     if comparison.advice:
         yield f"uncertain: {comparison.advice}"
+    elif comparison.new.backend == "gpu" and any(gate.outcome == "uncertain" for gate in gates):
+        yield "a gate is uncertain: measure both in more --rounds, or interleaved by --against"
     modelled = [case.judgement for case in comparison.cases if case.basis == "model" and case.judgement]
     if modelled:
         least = percent(min(found.detectable for found in modelled), signed=False)
@@ -216,7 +222,7 @@ def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
         change, detectable = percent(found.change), percent(found.detectable, signed=False)
         drawing = change_picture(found, case.verdict, end) if end else drawing
     elif case.basis == "outcome":
-        change = new.outcome
+        change = status_of(case.new.run, new).word
     elif case.basis == "bound" and values[0] and values[1]:
         change = percent(values[1] / values[0] - 1)
     # The change stands in the row: what its sentence says more is the interval.
