@@ -128,7 +128,8 @@ def measuring_command(
     changes: dict[str, dict[str, Any]] = {}
     scalars: dict[str, Parameter] = {}
     if operation is not None:
-        sizes = "|".join(("N", "x".join(map(str.upper, operation.dimensions))))
+        extents = "x".join(map(str.upper, operation.dimensions))
+        sizes = f"N|{extents}" if "x" in extents else "N"
         default = f"Problem sizes.  [default: {operation.default_sizes}]"
         changes["sizes"] = {"metavar": f"{sizes}[,…]", "help": default}
         for name, scalar in operation.scalars.items():

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import FigureChange
-from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.figures import FIGURES, Subject
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.status import status_of
 from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, case_name, percent
@@ -55,8 +55,6 @@ GATE_MARKS: dict[str, tuple[str, Tone]] = {
 }
 #: Rows of unchanged cases that are shown: the rest is folded away.
 _MOST_UNCHANGED = 12
-#: The sign of what was skipped, or asks for more than the device has.
-_NOT_RUN = "○"
 #: Cases whose rounds and figures a page shows, and characters of a source that it compares.
 _MOST_CASES, _LONGEST_SOURCE = 100, 400_000
 _COLUMNS = (
@@ -107,15 +105,18 @@ def comparison_report(
     cases = sorted(comparison.cases, key=lambda case: ATTENTION.index(case.verdict))
     details = dict(_details(cases, prefix)) if prefix else {}
     unchanged = [case for case in cases if case.verdict == "same"]
-    ends = {id(case): {status_of(one.run, one.case).mark for one in (case.base, case.new)} for case in cases}
-    idle = [case for case in cases if ends[id(case)] == {_NOT_RUN}]
+    idle = [case for case in cases if not (_ran(case.base) or _ran(case.new))]
     told = [case for case in cases if case.verdict != "same" and case not in idle]
     shown = told + unchanged[:_MOST_UNCHANGED]
-    content: list[Content] = [Sentence(text, mark=CAUTION, tone="warning") for text in cautions(comparison, gates)]
+    told_first = cautions(comparison, gates)
+    content: list[Content] = [Sentence(text, mark=CAUTION, tone="warning") for text in told_first]
     judged = [case.judgement for case in cases if case.judgement is not None]
     end = end_of_table(judged) if prefix and judged else 0.0
     content += [Section("", (_table(shown, details, end),))] if shown else []
-    for words, folded in (("more are the same", unchanged[_MOST_UNCHANGED:]), ("did not run, as before", idle)):
+    for words, folded in (
+        ("more are the same", unchanged[_MOST_UNCHANGED:]),
+        ("did not run, as before", idle),
+    ):
         if folded:
             table = _table(folded, details, end)
             content.append(Section(f"{len(folded)} {words}", (table,), folded=True))
@@ -136,6 +137,11 @@ def comparison_report(
     runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
     facts = (*((name, _origin(run)) for name, run in runs), *sources(comparison))
     return Document(f"{new} against {base}: {comparison.headline}", facts, tuple(content))
+
+
+def _ran(subject: Subject) -> bool:
+    """Whether a case was neither skipped nor too large for the device."""
+    return subject.case.outcome != "skipped" and not subject.case.over_limit
 
 
 def short_names(names: Sequence[str]) -> list[str]:
