@@ -114,7 +114,7 @@ def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
         (["-o", "-", "--csv", "-"], "Two things cannot both go to standard output."),
         (["-o", "-", "--open"], "--open needs a page in a file."),
         (["--markdown", "--open"], "--open needs a page in a file."),
-        (["--csv", "same", "-o", "same"], "same is named twice."),
+        (["--csv", "same.csv", "-o", "same.csv"], "same.csv is named twice."),
         (["--csv", "r.json"], "r.json is named twice."),
         (["--markdown", "-o", "r.json"], "r.json is named twice."),
     ]
@@ -132,6 +132,8 @@ def test_a_file_in_a_folder_that_is_not_there_brings_it_along_and_one_that_canno
         gpuprof("report", "r.json", "-q", "--csv", "new/deep/r.csv", cwd=measured).returncode == ExitCode.OK
     )
     assert (measured / "new" / "deep" / "r.csv").is_file()
+    named = gpuprof("report", "r.json", "-q", "-o", "folder", cwd=measured)
+    assert named.stdout == "Wrote folder/r.html\n"
     process = gpuprof("report", "r.json", "--csv", "/proc/r.csv", cwd=measured)
     assert process.stderr.startswith("gpuprof: Cannot write /proc/r.csv: ")
     assert process.returncode == ExitCode.BAD_INPUT
