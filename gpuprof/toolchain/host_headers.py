@@ -50,7 +50,9 @@ _IN_CUDA_STD = (
 
 #: What is for the host in other folders, and what of CUDA's libraries there is for the device too.
 _OF_LIBRARIES = ("cupti", "nvtx3/", "thrust/", "sys/", "cub/device/", "cub/util_allocator")
-_FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
+_FOR_KERNELS = re.compile(
+    r"thrust/(?:(?:detail|iterator|type_traits)/|(?:complex|functional|pair|tuple|swap|version)\.h\Z)"
+)
 #: Functions of the runtime that kernels call, and which instruction each is.
 _LAUNCH_DEPENDENCES = {
     "cudaGridDependencySynchronize": "wait",
@@ -182,7 +184,7 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     used = {name for name in words.intersection(_INTEGER_NAMES) if not _declares(name, code)}
     given += ['#include "stdint.h"\n'] if used else []
     given += [f"#include <{header}>\n" for header in bring_halves]
-    given += [of_cub] if re.search(r"\bcub\s*::", code) and not any("cub/" in name for name in names) else []
+    given += [of_cub] if re.search(r"\bcub\s*::", code) else []
     given += _reductions(code)
     given += ["#define __extension__\n"] if "__extension__" in words else []
     given += [

@@ -133,6 +133,12 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             "_Z1kPi",
         ),
         (
+            "#include <cub/device/device_reduce.cuh>\n#include <thrust/iterator/counting_iterator.h>\n"
+            "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
+            " *x = cub::BlockReduce<int, 32>(s).Sum(thrust::counting_iterator<int>(3)[*x]); }",
+            "_Z1kPi",
+        ),
+        (
             "#include <cstring>\n#include <cupti_result.h>\n"
             "__global__ void k(int *x, float y) { std::memcpy(x, &y, sizeof y); }",
             "_Z1kPif",
