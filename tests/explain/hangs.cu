@@ -122,6 +122,13 @@ BODY
     if (t == 0 && blockIdx.x == 0« && x[0] > 1e30f¦»)
         atomicExch(flag + 2, 7); // 2
 
+//:: flags that nobody sets, one for each warp
+//: words = [
+//:     "Waiting: lanes of warps 0–3 of 2 blocks, line @1: flag[0] and 3 more to change, which holds 0; no line",
+//: ]
+    while (t < 100 && *(volatile int *)(flag + warp) «=¦!»= 0) // 1
+        ;
+
 //:: a flag in shared memory behind a barrier
 //: words = [
 //:     "warp 1 of 2 blocks, line @1: `ready[3]` to change, which holds 0; to write it: line @3 (no",

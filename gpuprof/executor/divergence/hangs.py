@@ -62,22 +62,30 @@ class Hang:
         batch, live = self._batch, in_batch(self._batch.live.lanes, self._batch)
         there = in_batch(existing_lanes(batch.geometry, batch.layout.blocks), batch)
         blocks = [first, *(n for n in np.flatnonzero(live.any(axis=(1, 2))).tolist() if n != first)]
-        told: dict[tuple[Told, str], list[tuple[int, int, Bools]]] = {}
+        told: dict[tuple[str, str], list[tuple[int, int, Bools]]] = {}
+        places: dict[tuple[str, str], list[MemoryPlace]] = {}
         for block in blocks[:_MOST_BLOCKS]:
             rest = live[block].copy()
             for one in held:
                 lanes = in_batch(one.lanes, batch)[block] & rest
                 rest &= ~lanes
                 for warp in np.flatnonzero(lanes.any(axis=1)).tolist():
-                    what = one.tell((block, warp, int(lanes[warp].argmax())))
-                    told.setdefault((what, self._where(*one.at)), []).append((block, warp, lanes[warp]))
+                    what, place = one.tell((block, warp, int(lanes[warp].argmax())))
+                    wait = (what, self._where(*one.at))
+                    told.setdefault(wait, []).append((block, warp, lanes[warp]))
+                    known = places.setdefault(wait, [])
+                    known += [place] if place and place not in known else []
             for text, lanes in (
                 ("wait for lanes of their warp that wait elsewhere", rest),
                 ("have ended", there[block] & ~live[block]),
             ):
                 for warp in np.flatnonzero(lanes.any(axis=1)).tolist():
-                    told.setdefault((Told(text), ""), []).append((block, warp, lanes[warp]))
-        waits = [Wait(self._who(whose, there), where, *what) for (what, where), whose in told.items()]
+                    told.setdefault((text, ""), []).append((block, warp, lanes[warp]))
+        waits = []
+        for (what, where), whose in told.items():
+            place, *others = places.get((what, where)) or (None,)
+            what = what.replace("{}", f"{{}} and {len(others)} more") if others else what
+            waits.append(Wait(self._who(whose, there), where, what, place))
         more = len(waits) - _MOST_TOLD
         return (
             *waits[:_MOST_TOLD],
@@ -103,9 +111,10 @@ class Hang:
         block, warp, lanes = whose[0]
         warps = sorted({warp for mine in by_block.values() for warp in mine})
         text = f"warp{'s' * (len(warps) > 1)} {ranges(warps)}"
-        if (lanes != there[block, warp]).any():
+        if any((own != there[at, within]).any() for at, within, own in whose):
             some = np.flatnonzero(lanes).tolist()
-            text = f"lane{'s' * (len(some) > 1)} {ranges(some)} of {text}"
+            alike = all((own == lanes).all() for *_, own in whose)
+            text = f"lane{'s' * (len(some) > 1)} {ranges(some)} of {text}" if alike else f"lanes of {text}"
         if len(by_block) > 1:
             return f"{text} of {len(by_block)} blocks"
         return f"{text} of block {batch.names((block, warp, 0))[1]}"
