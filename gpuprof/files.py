@@ -52,7 +52,16 @@ class NotOwn(PermissionError):
 
 def read_input(path: Path, encoding: str = "utf-8-sig", *, own: bool = False) -> str:
     """The text of a file that a person wrote, its lines ended by line feeds."""
-    text = read_content(path, own=own).decode(encoding)
+    return _with_line_feeds(read_content(path, own=own).decode(encoding))
+
+
+def read_code(path: Path) -> str:
+    """The text of a file for a compiler, whose comments may be in any encoding that has ASCII's bytes."""
+    content = read_content(path)
+    return _with_line_feeds(content.decode("utf-8-sig", "strict" if b"\0" in content else "replace"))
+
+
+def _with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, asked, nearest_file, reason
-from gpuprof.files import read_input
+from gpuprof.files import read_code
 from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
@@ -222,7 +222,7 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
         try:
             if not isinstance(source, Source):
-                text = read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_input(path)
+                text = read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_code(path)
             else:
                 text = built_of_ptx(source.text, path) if source.ending == ".ptx" else source.text
         except PATH_ERRORS as error:

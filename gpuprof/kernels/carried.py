@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from gpuprof.cuda_source.include_names import included_names, with_names
 from gpuprof.errors import PATH_ERRORS, HeaderError, reason
-from gpuprof.files import read_input
+from gpuprof.files import read_code
 from gpuprof.kernels.shipped import KERNEL_ROOT
 
 #: Device code that shipped ladders share.
@@ -127,7 +127,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _read(place: Path, kernel_file: Path) -> str:
     try:
-        return read_input(place)
+        return read_code(place)
     except PATH_ERRORS as error:
         raise HeaderError(
             f"{kernel_file} includes {place}, which cannot be read: {reason(error)}."

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
-from gpuprof.files import read_input
+from gpuprof.files import read_code
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
@@ -145,7 +145,7 @@ def read_source(path: Path) -> str:
         HeaderError: It cannot be read.
     """
     try:
-        return read_input(path)
+        return read_code(path)
     except PATH_ERRORS as error:
         what = f"Cannot read the kernel file {path}: {reason(error)}."
         raise HeaderError(what, fix=nearest_file(path)) from error

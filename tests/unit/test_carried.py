@@ -193,7 +193,9 @@ def test_files_too_large_to_travel_are_refused(tmp_path, monkeypatch):
 
 
 def test_file_that_is_no_text_is_named(tmp_path):
-    (tmp_path / "a.h").write_bytes(b"\xff\xfe")
+    (tmp_path / "latin.h").write_bytes("// größe\n#define N 3".encode("latin-1"))
+    assert [*carried_files('#include "latin.h"', tmp_path / "k.cu", ()).values()] == ["// gr��e\n#define N 3"]
+    (tmp_path / "a.h").write_text("#define N 3", encoding="utf-16")
     with pytest.raises(HeaderError, match=r"k.cu includes .*a.h, which cannot be read: it is not UTF-8 text"):
         carried_files('#include "a.h"', tmp_path / "k.cu", ())
 

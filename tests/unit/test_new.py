@@ -342,13 +342,13 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "file/a.cu", "Cannot write"),
         ("empty.cuh", "a.cu", "empty.cuh has no __global__ function"),
         ("hello.cu", "a.cu", "hello.cu:2: hello writes to no array"),
-        ("latin.cu", "a.cu", r"the kernel file latin\.cu: it is not UTF-8 text"),
+        ("wide.cu", "a.cu", r"the kernel file wide\.cu: it is not UTF-8 text"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch, what, name, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.cu").mkdir()
-    (tmp_path / "latin.cu").write_bytes("// größe".encode("latin-1"))
+    (tmp_path / "wide.cu").write_text("// größe", encoding="utf-16")
     (tmp_path / "hello.cu").write_text('#include <cstdio>\n__global__ void hello() { printf("hello"); }\n')
     for empty in ("file", "empty.cuh"):
         (tmp_path / empty).write_text("")
