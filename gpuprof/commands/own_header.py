@@ -83,6 +83,10 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
             defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
             values.append(given if defined or element_type(f"{given} *") else "float")
             continue
+        if held := _enumerators(declared, texts):
+            last = given.rpartition("::")[2]
+            values.append(next((one for one in held if one.rpartition("::")[2] == last), held[0]))
+            continue
         number = read(host.formula, given) or ""
         number = number if number.isdecimal() else str(1 if "bool" in declared.split() else _OWN)
         values.append(number if declared == word else _usable(word))  # or it has no name
@@ -103,7 +107,8 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         options = compiler_options(target_of(_TARGET, (source,)))
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
-        taken = (*map(partial(_as_compiled, code), taken, made.parameters),)
+        told = zip(taken, made.parameters, strict=False)
+        taken = tuple(_as_compiled(code, place, *one) for place, one in enumerate(told))
     except GpuprofError as error:
         broken = one_line(str(error)).replace("*/", "* /")
     parameters = _parameters(taken, uses, texts)
@@ -129,8 +134,9 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     return "\n".join(("/*gpuprof", *todo, *_named(others), *tables, "*/", source))
 
 
-def _as_compiled(code: str, declared: Declared, compiled: Parameter) -> Declared:
+def _as_compiled(code: str, place: int, declared: Declared, compiled: Parameter) -> Declared:
     """A parameter; a number of a type that no text tells, such as one of a library's, as what it is."""
+    declared = replace(declared, name=declared.name or f"unnamed{place}")
     told = declared.type.endswith("*") or declared.type in HANDLES or element_type(declared.type)
     is_enum = re.search(rf"\benum\b[^;{{}}]*\b{re.escape(declared.type)}\s*\{{", code)
     is_number = not (told or is_enum or compiled.is_struct) and compiled.nbytes >= 4
@@ -270,6 +276,17 @@ def _instance(source: str, function: KernelFunction) -> list[str]:
     defaults = [declared.partition("=")[2] for declared in function.template or ()]
     told = (text.strip() for text in (*given[: len(defaults)], *defaults[len(given) :]))
     return [{"true": "1", "false": "0"}.get(text, text) for text in told]
+
+
+def _enumerators(declared: str, texts: Sequence[str]) -> list[str]:
+    """All values of a template's parameter that is an enumeration of the file's; none of another."""
+    kind = re.findall(r"\w+", declared.partition("=")[0])[-2:][0]
+    for one in (one for text in texts for one in declarations(text) or ()):
+        held = re.match(rf"\s*enum\s+(?:class\s+|struct\s+)?{kind}\b[^{{}};]*\{{([^}}]*)", one.code)
+        if held is not None:
+            names = (part.partition("=")[0].strip() for part in split_list(held[1]))
+            return ["::".join((*filter(None, one.namespaces), kind, name)) for name in names if name]
+    return []
 
 
 def _allowed(limits: BlockLimits, block: tuple[int, ...]) -> tuple[int, ...]:

@@ -99,7 +99,7 @@ def _function_at(source: str, code: str, mark: int, position: int) -> KernelFunc
     return KernelFunction(
         name="::".join((*filter(None, namespaces), name)),
         line=line_of(source, match.start()),
-        parameters=tuple(_plain(part) for part in split_list(code[match.end() : end - 1])),
+        parameters=tuple(_plain(part.partition("=")[0]) for part in split_list(code[match.end() : end - 1])),
         template=tuple(map(_plain, split_list(lists[-1]))) if lists else None,
         has_body=not code[end:].lstrip().startswith(";"),
     )

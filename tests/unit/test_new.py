@@ -138,6 +138,15 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "x"'},
         ),
         (
+            "namespace ops { enum class Mode : int { ADD, MUL = 3, }; template <typename T, Mode M>"
+            " __global__ void mine(T *y, const T *x, int, int n = 64)"
+            " { int i = threadIdx.x + blockIdx.x * blockDim.x; if (i >= n) return;"
+            " if constexpr (M == Mode::MUL) y[i] = 3 * x[i]; }"
+            " void run(float *y, float *x, int n)"
+            " { mine<float, Mode::MUL><<<(n + 63) / 64, 64>>>(y, x, 0, n); } }",
+            {'value = ""': 'value = "3 * x"', '["unnamed2", "n"]': '["n"]', '"unnamed2", ': '"1", '},
+        ),
+        (
             "__global__ void reset() {}"
             " template <int THREADS, int STEP = 3, typename T = short, bool ON = true>"
             " __global__ void __launch_bounds__(THREADS) scaled(T *y, const T *x, int n)"
