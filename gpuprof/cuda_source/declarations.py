@@ -19,6 +19,7 @@ _LINKAGE = re.compile(r"\s*extern\s*\Z")
 _WITH_PARENTHESES = re.compile(
     r"\b(?:alignas|decltype|noexcept|explicit|requires|__attribute__|__align__|__declspec|__launch_bounds__"
     r"|__maxnreg__|__cluster_dims__|__block_size__)\s*\(\)"
+    r"|\b\w+\s*\(\)(?=\s*(?:typedef|class|struct|union|enum)\b)"
 )
 _TYPE = re.compile(r"\s*(?:typedef|using|class|struct|union|enum)\b")
 _OPERATOR = re.compile(r"\boperator\s*(?:\(\s*\)|[^\s\w(]+)")

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
 
+from gpuprof.cuda_source.masking import conditions_at
+
 #: The runtime and its libraries, of which device code needs nothing that NVRTC does not know by itself.
 _OF_CUDA = (
     *("cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h"),
@@ -53,6 +55,8 @@ _OF_LIBRARIES = ("cupti", "nvtx3/", "thrust/", "sys/", "cub/device/", "cub/util_
 _FOR_KERNELS = re.compile(
     r"thrust/(?:(?:detail|iterator|type_traits)/|(?:complex|functional|pair|tuple|swap|version)\.h\Z)"
 )
+#: Words of GCC that NVRTC does not know, and what they mean.
+_WORDS_OF_GCC = {"__extension__": "", "__asm__": "asm"}
 #: Functions of the runtime that kernels call, and which instruction each is.
 _LAUNCH_DEPENDENCES = {
     "cudaGridDependencySynchronize": "wait",
@@ -186,7 +190,7 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     given += [f"#include <{header}>\n" for header in bring_halves]
     given += [of_cub] if re.search(r"\bcub\s*::", code) else []
     given += _reductions(code)
-    given += ["#define __extension__\n"] if "__extension__" in words else []
+    given += [f"#define {word} {meant}\n" for word, meant in _WORDS_OF_GCC.items() if word in words]
     given += [
         f"__device__ inline void {name}()\n{{\n#if __CUDA_ARCH__ >= 900\n"
         f'asm volatile("griddepcontrol.{what};" ::: "memory");\n#endif\n}}\n'
@@ -215,7 +219,8 @@ def _owner(name: str) -> str:
 
 
 def _declares(name: str, code: str) -> bool:
-    return re.search(rf"\btypedef\b[^;]*\b{name}\s*;|\busing\s+{name}\s*=", code) is not None
+    found = re.finditer(rf"\btypedef\b[^;]*\b{name}\s*;|\busing\s+{name}\s*=", code)
+    return any(not conditions_at(code, match.start()) for match in found)
 
 
 def _of_cub(code: str, words: Iterable[str]) -> Iterable[str]:

@@ -133,6 +133,15 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             "_Z1kPi",
         ),
         (
+            "#include <pthread.h>\n#define ALIGN(x) __attribute__((aligned(x)))\n"
+            "#ifdef __INTELLISENSE__\ntypedef unsigned __int32 uint32_t;\n#endif\n"
+            "ALIGN(64) typedef struct { uint32_t h[8]; } state_t;\n"
+            'extern "C" {\nstruct job {\npthread_t it;\n};\n}\n'
+            '__global__ void k(uint32_t *x) { state_t s = {}; __asm__ __volatile__("" : "+r"(s.h[0]));'
+            " *x = s.h[0]; }",
+            "_Z1kPj",
+        ),
+        (
             "#include <cub/device/device_reduce.cuh>\n#include <thrust/iterator/counting_iterator.h>\n"
             "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
             " *x = cub::BlockReduce<int, 32>(s).Sum(thrust::counting_iterator<int>(3)[*x]); }",
