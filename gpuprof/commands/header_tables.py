@@ -39,14 +39,16 @@ _OF_BITS = {"b8": "u8", "b16": "f16", "b32": "f32", "b64": "f64"}
 def _guards(code: str) -> dict[str, tuple[str, bool]]:
     """What the place of a thread in the grid is held against, by axis: `x < nx`, `if (y >= ny) return`.
 
-    And whether it is the place of its block alone.
+    And whether it is the place of its block alone. A place that is made of several axes is one of the first.
     """
-    found = {}
+    found: dict[str, tuple[str, bool]] = {}
+    places = set()
     for axis in "xyz":
         place = re.search(rf"\b(\w+)\s*=([^=;,]*)\bblockIdx\s*\.\s*{axis}\b(\s*[;,])?", code)
         held = re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(?:\w+\s*\.\s*)?(\w+)") if place else None
-        if place and held and (bound := held.search(code, place.end())):
+        if place and held and place[1] not in places and (bound := held.search(code, place.end())):
             found[axis] = (bound[1], bool(place[3]) and not place[2].strip())
+            places.add(place[1])
     return found
 
 

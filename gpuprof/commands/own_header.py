@@ -123,7 +123,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
             beside=carried.values(),
         ),
         [one if one in own else "" for one in values],
-        _variables(code, uses, host),
+        _variables(code, texts, uses, host),
     )
     tables = [*header_tables(entry, own, parameters, uses is not None, block, around)]
     if not any('role = "' in line for line in tables) and all(one.kind for one in parameters):
@@ -247,16 +247,19 @@ def _members(struct: str, texts: Sequence[str]) -> list[Declared]:
 
 
 _VARIABLE = re.compile(
-    r"\b__(?P<space>constant|device)__\s+(?P<type>[\w\s:]+?)\s*(?P<held>\b\w+\s*(?:[\[,=][^;]*)?);"
+    r"\b__(?P<space>constant|device)__\s+(?:__\w+__\s+)*(?P<type>[\w\s:]+?)\s*(?P<held>\b\w+\s*(?:[\[,=][^;]*)?);"
 )
 
 
-def _variables(code: str, uses: ArrayUses | None, host: HostLaunch) -> dict[str, tuple[str, list[str], Use]]:
+def _variables(
+    code: str, texts: Sequence[str], uses: ArrayUses | None, host: HostLaunch
+) -> dict[str, tuple[str, list[str], Use]]:
     """Variables that a kernel uses, but what the source itself gives a value for good."""
     found: dict[str, tuple[str, list[str], Use]] = {}
     declared = ((told, one) for told in _VARIABLE.finditer(code) for one in split_list(told["held"]))
     for told, one in declared:
-        word, kind = re.findall(r"\w+", one)[0], element_type(told["type"])
+        word = re.findall(r"\w+", one)[0]
+        kind, lanes = _held(Declared("", f"{told['type']} *", word), texts)
         named = re.compile(rf"(?:.*\D{len(word)})?{word}(?:E\w*)?")  # mangled, if static or in a namespace
         held = [use for name, use in uses.variables.items() if named.fullmatch(name)] if uses else []
         use = held[0] if held else None
@@ -264,7 +267,8 @@ def _variables(code: str, uses: ArrayUses | None, host: HostLaunch) -> dict[str,
             use = Use("", read=True)
         if kind and use and (use.written or "=" not in one):
             cut = re.findall(r"\[([^\]]*)", one.partition("=")[0])
-            found[word] = (kind, [read(host.formula, extent) or "" for extent in cut], use)
+            shape = [*(read(host.formula, extent) or "" for extent in cut), *[str(lanes)][: bool(lanes)]]
+            found[word] = (kind, shape, use)
     return found
 
 
@@ -278,13 +282,18 @@ def _instance(source: str, function: KernelFunction) -> list[str]:
     return [{"true": "1", "false": "0"}.get(text, text) for text in told]
 
 
+_ENUMERATION = re.compile(
+    r"\s*(?:typedef\s+)?enum\b(?:\s+(?:class|struct)\b)?\s*(?P<name>\w*)[^{};]*\{(?P<values>[^}]*)\}\s*(?P<alias>\w*)"
+)
+
+
 def _enumerators(declared: str, texts: Sequence[str]) -> list[str]:
     """All values of a template's parameter that is an enumeration of the file's; none of another."""
     kind = re.findall(r"\w+", declared.partition("=")[0])[-2:][0]
     for one in (one for text in texts for one in declarations(text) or ()):
-        held = re.match(rf"\s*enum\s+(?:class\s+|struct\s+)?{kind}\b[^{{}};]*\{{([^}}]*)", one.code)
-        if held is not None:
-            names = (part.partition("=")[0].strip() for part in split_list(held[1]))
+        held = _ENUMERATION.match(one.code)
+        if held and kind in (held["name"], held["alias"]):
+            names = (part.partition("=")[0].strip() for part in split_list(held["values"]))
             return ["::".join((*filter(None, one.namespaces), kind, name)) for name in names if name]
     return []
 

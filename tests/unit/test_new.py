@@ -138,10 +138,11 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "x"'},
         ),
         (
-            "namespace ops { enum class Mode : int { ADD, MUL = 3, }; template <typename T, Mode M>"
+            "typedef enum { ONE, TWO } count_t; namespace ops { enum class Mode : int { ADD, MUL = 3, };"
+            " template <typename T, Mode M, count_t COUNT = TWO>"
             " __global__ void mine(T *y, const T *x, int, int n = 64)"
             " { int i = threadIdx.x + blockIdx.x * blockDim.x; if (i >= n) return;"
-            " if constexpr (M == Mode::MUL) y[i] = 3 * x[i]; }"
+            " if constexpr (M == Mode::MUL && COUNT == TWO) y[i] = 3 * x[i]; }"
             " void run(float *y, float *x, int n)"
             " { mine<float, Mode::MUL><<<(n + 63) / 64, 64>>>(y, x, 0, n); } }",
             {'value = ""': 'value = "3 * x"', '["unnamed2", "n"]': '["n"]', '"unnamed2", ': '"1", '},
@@ -199,6 +200,13 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
                 "integers(0, 100)": "integers(0, nx)",
                 'value = ""': 'value = "take(taps * scale * x, at, axis=1) + shift"',
             },
+        ),
+        (
+            "struct Place { float a; float b; }; __constant__ __device__ Place places[2];"
+            " __constant__ float4 more[1]; __global__ void placed(float *y, int n)"
+            " { int i = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;"
+            " if (i < n) y[i] = places[1].a + more[0].w + i; }",
+            {'value = ""': 'value = "places[1, 0] + more[0, 3] + arange(n)"', '"4 * u"': '"8 * u"'},
         ),
         (
             "__global__ void doubled(float **rows, int count, int n)"
