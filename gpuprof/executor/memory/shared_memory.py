@@ -179,11 +179,11 @@ class ChunkPattern:
         nothing = np.zeros((1, 1, 1), dtype=np.int64)
         result = cls(nothing, nothing, mask, block_bytes)
         result.leading = len(chunks)
-        block, warp, _ = np.nonzero(chunks >= 0)
-        named = np.unique(np.stack([block, warp, chunks[chunks >= 0]]), axis=1)
-        result.block, result.warp = named[0], named[1]
-        result.lane = result.request = result.place = np.zeros(named.shape[1], dtype=np.intp)
-        result.start = named[2] * CHUNK_BYTES
+        row, most = np.arange(chunks[..., 0].size).reshape(*chunks.shape[:2], 1), int(chunks.max()) + 1
+        rows, named = np.divmod(np.unique((row * most + chunks)[chunks >= 0]), most)
+        result.block, result.warp = np.divmod(rows, chunks.shape[1])
+        result.lane = result.request = result.place = np.zeros(len(named), dtype=np.intp)
+        result.start = named * CHUNK_BYTES
         result._set_index(block_bytes)
         return result
 

@@ -24,6 +24,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
 from gpuprof.executor.memory.warp_clocks import Change, Times, WarpClocks
+from gpuprof.executor.memory.warp_rows import grouped
 from gpuprof.executor.observers.races import Interval
 from gpuprof.executor.observers.touches import (
     MOMENT_SHIFT,
@@ -107,13 +108,12 @@ class PhasedInterval(Interval):
         }
 
     def _forget_settled(self) -> None:
-        for serial in list(self._observers):
-            here = self.landed == serial
-            if self._seeing(serial).all():
-                self.landed[here] = 0
-                self._remote.pop(serial, None)
-            if not self.landed[here].any() and serial not in self._remote:
-                del self._observers[serial]
+        if seen := [serial for serial in self._observers if self._seeing(serial).all()]:
+            self.landed[np.isin(self.landed, seen)] = 0
+        for serial in seen:
+            self._remote.pop(serial, None)
+        known = {*np.flatnonzero(np.bincount(self.landed.reshape(-1))).tolist(), *self._remote}
+        self._observers = {serial: one for serial, one in self._observers.items() if serial in known}
         super()._forget_settled()
         self._met.forget()
 
@@ -269,11 +269,11 @@ class PhasedInterval(Interval):
         landed = touch.held(self.landed)
         if not landed.any():
             return
-        for serial in np.unique(landed[landed != 0]):
-            lanes = np.broadcast_to(self._seeing(int(serial)), (len(self.written), touch.warps, WARP))
+        for serial in np.unique(landed[landed != 0]).tolist():
+            lanes = np.broadcast_to(self._seeing(serial), (len(self.written), touch.warps, WARP))
             wrong = (landed == serial) & ~lanes[touch.block, touch.warp, touch.lane][:, None]
             if hit := first_hit(wrong):
-                text = f"{verb} {{0}}, {_UNSEEN}{self._observers[int(serial)][2]}"
+                text = f"{verb} {{0}}, {_UNSEEN}{self._observers[serial][2]}"
                 self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
     # The memory of blocks of a cluster, and whether it is still there.
@@ -367,8 +367,10 @@ class PhasedInterval(Interval):
         written, fenced = (self._sets[number] for number in np.divmod(rest, count))
         lanes = np.broadcast_to(signal.lanes, (rows, *signal.lanes.shape[1:]))[row]
         # Who is behind the write: those for whom it is settled, its own thread, or warp, and who met it.
-        known = np.broadcast_to(clock, (rows, *clock.shape[1:]))[row]
-        settled = (written[:, None] >> MOMENT_SHIFT <= known).all(axis=2)
+        moments = written >> MOMENT_SHIFT
+        alike, some = grouped(np.column_stack([moments, row]))  # lanes of one instruction write at one moment
+        known = np.broadcast_to(clock, (rows, *clock.shape[1:]))[row[some]]
+        settled = (moments[some, None] <= known).all(axis=2)[alike]
         several, writer = (written != 0).sum(axis=1, keepdims=True) > 1, lane_of(written)
         own = np.take_along_axis(lanes, (writer[..., None] - 1) % WARP, axis=2)[..., 0] & (writer != 0)
         own = np.where(writer == SEVERAL, lanes.any(axis=2), own)
@@ -376,7 +378,7 @@ class PhasedInterval(Interval):
         if (told := self._clocks.lanes) is not None:
             told = np.where(lanes[..., None], told[row if len(told) > 1 else 0], 0).max(axis=2)
             since = np.take_along_axis(told, (writer[..., None] - 1) % WARP, axis=2)[..., 0]
-            met = (writer != 0) & (written >> MOMENT_SHIFT <= since)
+            met = (writer != 0) & (moments <= since)
         behind = lanes.any(axis=2) & (settled | several | own | met)
         # One thread that fences does so for itself alone, as does one that is behind nothing but itself.
         number = np.where(lanes.sum(axis=2) == 1, lanes.argmax(axis=2) + 1, SEVERAL)

@@ -46,10 +46,10 @@ class RaceDetector(Listener):
         self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
         #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
-        self._known: dict[object, tuple[Interval, bytes]] = {}
+        self._known: dict[object, tuple[Interval, object]] = {}
         self._bytes = 0
-        #: Of the state that is reached, which is not changed any more; empty if it is not known.
-        self._digest = b""
+        #: Of the state that is reached, which is not changed any more; None if it is not known.
+        self._digest: object = None
         self._interval = interval(len(shared.content), shared.size // granule + 1, granule, report, layout)
 
     def assume_written(self, part: slice) -> None:
