@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grids whose blocks build on each other: their control slice counts what they count, without the values."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bulk_sources import HELPERS
+from bulk_sources import CLUSTER_HELPERS, HELPERS
 from cuda_sources import kernel_table
 from executor_harness import compile_cuda
 
@@ -25,7 +26,7 @@ from gpuprof.executor import (
 pytestmark = pytest.mark.deep
 
 SOURCES = {
-    name: HELPERS * row.told.get("bulk", False) + row.text
+    name: (HELPERS + CLUSTER_HELPERS) * row.told.get("bulk", False) + row.text
     for name, row in kernel_table(Path(__file__).parent / "waiting.cu").items()
 }
 RANDOM = np.random.default_rng(5)
@@ -45,6 +46,7 @@ def zeros(count: int) -> np.ndarray:
 
 #: What the stream of tiles takes; some blocks have several tiles to themselves.
 STREAM = ([floats(40 * 32 * 64), zeros(16), nothing(40 * 64)], (40,), (11, 1, 1), 2)
+SENT = ([floats(6 * 64), nothing(6 * 64)], (), (6, 1, 1), 1)
 #: Source, arrays and numbers that it takes, the grid, and which of the arrays is the output.
 CASES = {
     "last block": (
@@ -94,6 +96,8 @@ CASES = {
         2,
     ),
     "cluster": (SOURCES["cluster"], [floats(15 * 8 * 64), nothing(15 * 64)], (), (15, 1, 1), 1),
+    "sent": (SOURCES["sent"], *SENT),
+    "sent, and nothing decides": (re.sub(r"(?<!int )(?<!&)rounds(?! =)", "theirs", SOURCES["sent"]), *SENT),
     "copy engine": (
         SOURCES["copy engine"],
         [floats(5 * 64), zeros(5), np.zeros(64, np.float32)],

@@ -265,6 +265,44 @@ extern "C" __global__ void __cluster_dims__(3, 1, 1) k(const float *in, float *o
                 out[(b / 3 * 3 + i) * 64 + t] = sums[i][t] + j;
 }
 
+//:: sent
+//: # Blocks of a cluster send each other numbers; how often one sends again, the other's sums tell.
+//: bulk = true
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(const float *in, float *out) {
+    __shared__ u64 full, told;
+    __shared__ float row[4][64];
+    __shared__ int rounds;
+    const int t = threadIdx.x, b = blockIdx.x, other = rank() ^ 1;
+    if (t == 0) {
+        rounds = 1;
+        init(&full, 1);
+        init(&told, 1);
+        fence();
+        expect(&told, 8);
+        expect(&full, 256);
+    }
+    meet();
+    if (t < 2)
+        add(&rounds, b % 3 * t, &told, other);
+    wait(&told, 0);
+    const int theirs = 1 + (b ^ 1) % 3, mine = 1 + b % 3;
+    float sum = 0;
+    for (int i = 0; i < max(rounds, mine); ++i) {
+        if (i < mine)
+            send(&row[i][t], in[b * 64 + t] * i, &full, other);
+        if (i < rounds) {
+            wait(&full, i % 2);
+            sum += row[i][t];
+            if (t == 0 && i + 1 < theirs)
+                expect(&full, 256);
+        }
+        meet();
+    }
+    for (int i = max(rounds, mine); i < 3; ++i)
+        meet();
+    out[b * 64 + t] = sum;
+}
+
 //:: whole numbers
 //: # Blocks wait for each other by one array, and leave whole numbers in another: their values decide nothing.
 extern "C" __global__ void k(const float *in, unsigned *come, unsigned *out) {

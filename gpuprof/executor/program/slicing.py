@@ -72,9 +72,7 @@ SliceItem = Accesses | tuple[Instruction, Role]
 
 def can_be_followed(blocks: list[BasicBlock]) -> bool:
     """Tell whether a control slice of these basic blocks does what they do, but for values."""
-    opcodes = {item.opcode for block in blocks for item in block.body}
-    stores = {opcode for opcode in opcodes if opcode[0] in _STORES or opcode[0] in _ATOMICS}
-    return not any(opcode[0] in _NOT_FOLLOWED for opcode in opcodes) and not any("async" in o for o in stores)
+    return not any(item.opcode[0] in _NOT_FOLLOWED for block in blocks for item in block.body)
 
 
 def control_slice(
@@ -175,11 +173,12 @@ class _Slicer:
             if wanted:
                 raise NoSlice
             return Role.ADDRESS_ONLY
+        arrives = name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier")
+        if arrives or (name in ("st", "red") and "async" in words):
+            return Role.KEPT if "shared" in self.content else Role.ADDRESS_ONLY
         if name in _STORES or name in _ATOMICS:
             decides = wanted or (not _FLOATS & words and self._is_read(item))
             return Role.KEPT if decides else Role.ADDRESS_ONLY
-        if name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier"):
-            return Role.KEPT if "shared" in self.content else Role.ADDRESS_ONLY
         if name in _EXCHANGES:
             return Role.KEPT if wanted else Role.ADDRESS_ONLY
         return Role.KEPT

@@ -348,7 +348,21 @@ def send_async(coder: Coder, item: Instruction) -> Step:
     barrier, address = BarrierOperand(coder, item, item.operands[2]), address_reader(coder, item, memory)
     reads = [coder.reader(value, dtype, item) for value in values]
 
+    def checked(batch: Batch, column: int, mask: Mask) -> SharedPattern:
+        pattern = space.examined(batch, address(batch), mask, load=False)
+        if batch.layout.several:
+            home, stride = batch.mbarriers.offsets[column] // batch.layout.stride, batch.layout.stride
+            text = f"stores to another block than that of its mbarrier, which is rank {home}"
+            away = np.asarray(pattern.address // stride != home)
+            batch.refuse(FaultKind.MBARRIER, pattern.mask, away, line, text)
+        return pattern
+
     def step(batch: Batch, mask: Mask) -> None:
+        columns = barrier.use(batch, mask)
+        parts = [(column, checked(batch, column, part)) for column, part in by_number(columns, mask)]
+        if batch.events.address_only:
+            batch.bulk.bring(columns, mask, np.full((1, 1, 1), size))
+            return
         packed = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1).view(moved)[..., 0]
         given = np.broadcast_to(packed, (batch.blocks, batch.warps, WARP))
 
@@ -363,13 +377,7 @@ def send_async(coder: Coder, item: Instruction) -> Step:
             else:
                 batch.shared.store(pattern, packed)
 
-        for column, part in by_number(barrier.use(batch, mask), mask):
-            pattern = space.examined(batch, address(batch), part, load=False)
-            if batch.layout.several:
-                home, stride = batch.mbarriers.offsets[column] // batch.layout.stride, batch.layout.stride
-                text = f"stores to another block than that of its mbarrier, which is rank {home}"
-                away = np.asarray(pattern.address // stride != home)
-                batch.refuse(FaultKind.MBARRIER, pattern.mask, away, line, text)
+        for column, pattern in parts:
             if not reduces and pattern.collides:  # which comes last is open
                 text = "stores asynchronously, and so do other threads of its block to the same place at once"
                 batch.fault(FaultKind.SHARED_RACE, text, line, pattern.mask.first())
