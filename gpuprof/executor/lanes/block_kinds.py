@@ -20,7 +20,10 @@ def kinds_of(*parts: NDArray[Any]) -> Kinds:
     telling = [part for part in parts if len(part) > 1]
     if not telling:
         return np.zeros(1, dtype=np.intp)
-    return numbered(b"".join(row.tobytes() for row in each) for each in zip(*telling, strict=True))
+    rows = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in telling]
+    together = np.concatenate(rows, axis=1)
+    content, width = together.tobytes(), together.shape[1]
+    return numbered(content[start : start + width] for start in range(0, len(content), width))
 
 
 def numbered(contents: Iterable[bytes]) -> Kinds:

@@ -169,10 +169,8 @@ class Interval:
 
     def replay(self, log: list[Entry]) -> None:
         """Go through the accesses in order and report the first that is wrong."""
-        kinds, several = self.kinds, {entry.pattern for entry in log if entry.pattern.leading > 1}
-        for pattern in several:
-            kinds = kinds_of(kinds[:, None], pattern.kinds[:, None])
-        self._tell_apart(kinds)
+        several = {entry.pattern for entry in log if entry.pattern.leading > 1}
+        self._tell_apart(kinds_of(self.kinds[:, None], *(pattern.kinds[:, None] for pattern in several)))
         for entry in log:
             self._now += 1
             self.apply(entry._replace(pattern=entry.pattern.of_blocks(self.first)))
