@@ -26,7 +26,7 @@ from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.declarations import declarations, members
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
 from gpuprof.cuda_source.host_launch import HostLaunch
-from gpuprof.cuda_source.masking import blank, masked
+from gpuprof.cuda_source.masking import masked, without_spans
 from gpuprof.cuda_source.unfolding import unfolded
 from gpuprof.errors import GpuprofError, InputError
 from gpuprof.executor import ArrayUses, UnsupportedInstruction, Use, array_uses
@@ -202,11 +202,12 @@ def _named(others: Sequence[str]) -> list[str]:
 
 def _without_other_kernels(source: str, name: str) -> str:
     """The code of a file with one of its kernels alone."""
-    code = masked(source)
-    for one in declarations(source) or ():
-        if "__global__" in one.head and not re.search(rf"\b{name}\s*\(", one.head):
-            code = code[: one.begin] + blank(one.code) + code[one.end :]
-    return code
+    others = (
+        (one.begin, one.end)
+        for one in declarations(source) or ()
+        if "__global__" in one.head and not re.search(rf"\b{name}\s*\(", one.head)
+    )
+    return without_spans(masked(source), others)
 
 
 def _bytes_of(written: str, texts: Sequence[str] = ()) -> int | None:

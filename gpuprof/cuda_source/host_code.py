@@ -20,7 +20,7 @@ from msgspec import Struct
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
 from gpuprof.cuda_source.functions import annotations, kernel_functions
-from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked, without_directives
+from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked, without_directives, without_spans
 from gpuprof.cuda_source.unfolding import makers
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
@@ -99,18 +99,20 @@ def _without_instances(text: str) -> str:
     if "template" not in text:
         return text
     code = masked(text)
-    found = [r"(?:extern\s+)?template\b(?!\s*<)[^;{}]*;"]
+    written = [r"(?:extern\s+)?template\b(?!\s*<)[^;{}]*;"]
     for directive in DIRECTIVE.findall(code):
         if macro := _MACRO.match(directive):
             statements = directive[macro.end() :].replace("\\\n", " ").split(";")
             if "{" not in directive and all(_INSTANCE.match(one) for one in statements if one.strip()):
-                found += [rf"{macro[1]}\s*\([^()]*\)[ \t]*;?"] if statements[0].strip() else []
-    places = re.finditer(rf"^[ \t]*(?:{'|'.join(found)})", without_directives(code), re.MULTILINE)
-    for match in reversed([*places]):
-        begin, end = match.span()
-        if "#" not in code[begin:end] and not code[:begin].rstrip().endswith((".", ">", ":", ",")):
-            text = text[:begin] + blank(text[begin:end]) + text[end:]
-    return text
+                written += [rf"{macro[1]}\s*\([^()]*\)[ \t]*;?"] if statements[0].strip() else []
+    places = re.finditer(rf"^[ \t]*(?:{'|'.join(written)})", without_directives(code), re.MULTILINE)
+    found, position = [], 0
+    for begin, end in (match.span() for match in places):
+        before = code[position:begin].rstrip()
+        if "#" not in code[begin:end] and not before.endswith((".", ">", ":", ",")):
+            found.append((begin, end))
+        position = end
+    return without_spans(text, found)
 
 
 def _device_marks(code: str) -> "re.Pattern[str]":

@@ -3,6 +3,7 @@
 """Sources with the parts blanked that are no code, so that every position and line number stays."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 _NO_CODE = re.compile(
@@ -21,6 +22,16 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\\\n]|\\.)*", re.MULTILINE | re.DOTALL)
 def blank(text: str) -> str:
     """Spaces in the place of a text, its line ends kept."""
     return "\n".join(" " * len(line) for line in text.split("\n"))
+
+
+def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A text with what stands between some places blank, in order; what stands in another once."""
+    parts, position = [], 0
+    for begin, end in spans:
+        if end > position:
+            parts += (text[position:begin], blank(text[begin:end]))
+            position = end
+    return "".join((*parts, text[position:]))
 
 
 @lru_cache(maxsize=16)
@@ -64,9 +75,7 @@ def one_branch(code: str, which: int) -> str:
             branches = list(zip(places[::2], places[1::2], strict=False))
             del branches[which]
             left_out += branches
-    for begin, end in left_out:
-        code = code[:begin] + blank(code[begin:end]) + code[end:]
-    return code
+    return without_spans(code, sorted(left_out))
 
 
 def conditions_at(code: str, position: int) -> list[str]:
