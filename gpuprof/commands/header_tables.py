@@ -222,8 +222,11 @@ class _Operation:
         return bounds if len(bounds) == axes else [(name, False) for name in of_grid[:axes][::-1]]
 
     def _add(self, variables: Mapping[str, tuple[str, Sequence[str], Use]]) -> None:
-        """Make arrays and scalars of variables; an integer has a value that has to be guessed."""
+        """Make arrays and scalars of variables; an integer's value has to be guessed, and another struct."""
         for name, (kind, cut, use) in variables.items():
+            if not kind:
+                self._guessed.append(name)
+                continue
             called = f"{name}_" if name in {*self._by_name, *self.sizes, *RESERVED} else name
             self._symbols[name] = called
             if cut or _role_of(use) != "in":
@@ -284,7 +287,7 @@ class _Operation:
 
     def value_tables(self) -> Iterator[str]:
         """What variables, arrays of pointers, scalars and arrays of integers hold."""
-        if self._symbols:
+        if self._symbols or self._guessed:
             todo = f"; TODO: {listed(self._guessed)}" * bool(self._guessed)
             yield f"[symbols] # what variables hold before the launch{todo}"
             yield from (f'{name} = "{value}"' for name, value in self._symbols.items())

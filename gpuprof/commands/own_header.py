@@ -22,7 +22,7 @@ from gpuprof.commands.header_tables import (
     read,
 )
 from gpuprof.cubin_file import function_of
-from gpuprof.cuda_source.brackets import split_list
+from gpuprof.cuda_source.brackets import split_list, without_template_lists
 from gpuprof.cuda_source.declarations import declarations, members
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
 from gpuprof.cuda_source.host_launch import HostLaunch
@@ -266,21 +266,33 @@ def _variables(
         use = held[0] if held else None
         if uses is None and told["space"] == "constant" and len(re.findall(rf"\b{word}\b", code)) > 1:
             use = Use("", read=True)
-        if kind and use and (use.written or "=" not in one):
+        if use and (use.written or "=" not in one):
             cut = re.findall(r"\[([^\]]*)", one.partition("=")[0])
             shape = [*(read(host.formula, extent) or "" for extent in cut), *[str(lanes)][: bool(lanes)]]
-            found[word] = (kind, shape, use)
+            found[word] = (kind or "", shape, use)
     return found
 
 
-def _instance(source: str, function: KernelFunction) -> list[str]:
-    """The arguments of a template as a file first instantiates or launches it, else their defaults."""
+def _instance(source: str, function: KernelFunction, deepest: int = 2) -> list[str]:
+    """The arguments of a template as a file first instantiates or launches it, else their defaults.
+
+    A template's parameter of the function around a launch is what that function is first called with.
+    """
     name = function.name.rpartition("::")[2]
     found = re.search(rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>\s*(?:<<\s*<|\()", masked(source))
     given = split_list(found[1]) if found else []
+    for one in declarations(source) or () if found and deepest else ():
+        if one.begin <= found.start() < one.end:
+            head, lists = without_template_lists(one.head)
+            outer = re.search(r"(\w+)\s*\(", head)
+            if lists and outer:
+                launcher = KernelFunction(outer[1], 0, (), tuple(split_list(lists[-1])))
+                known = zip(launcher.template_names, _instance(source, launcher, deepest - 1), strict=True)
+                told = {word: value for word, value in known if value}
+                given = [told.get(word, word) for word in given]
     defaults = [declared.partition("=")[2] for declared in function.template or ()]
-    told = (text.strip() for text in (*given[: len(defaults)], *defaults[len(given) :]))
-    return [{"true": "1", "false": "0"}.get(text, text) for text in told]
+    values = (text.strip() for text in (*given[: len(defaults)], *defaults[len(given) :]))
+    return [{"true": "1", "false": "0"}.get(text, text) for text in values]
 
 
 _ENUMERATION = re.compile(

@@ -143,8 +143,9 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             " __global__ void mine(T *y, const T *x, int, int n = 64)"
             " { int i = threadIdx.x + blockIdx.x * blockDim.x; if (i >= n) return;"
             " if constexpr (M == Mode::MUL && COUNT == TWO) y[i] = 3 * x[i]; }"
-            " void run(float *y, float *x, int n)"
-            " { mine<float, Mode::MUL><<<(n + 63) / 64, 64>>>(y, x, 0, n); } }",
+            " template <class T, Mode WHICH> void run(T *y, T *x, int n)"
+            " { mine<T, WHICH><<<(n + 63) / 64, 64>>>(y, x, 0, n); }"
+            " void all(double *y, double *x, int n) { run<double, Mode::MUL>(y, x, n); } }",
             {'value = ""': 'value = "3 * x"', '["unnamed2", "n"]': '["n"]', '"unnamed2", ': '"1", '},
         ),
         (
@@ -203,10 +204,15 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
         ),
         (
             "struct Place { float a; float b; }; __constant__ __device__ Place places[2];"
+            " struct Other { int a; double b; }; __constant__ Other other;"
             " __constant__ float4 more[1]; __global__ void placed(float *y, int n)"
             " { int i = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;"
-            " if (i < n) y[i] = places[1].a + more[0].w + i; }",
-            {'value = ""': 'value = "places[1, 0] + more[0, 3] + arange(n)"', '"4 * u"': '"8 * u"'},
+            " if (i < n) y[i] = places[1].a + more[0].w + i + other.a; }",
+            {
+                'value = ""': 'value = "places[1, 0] + more[0, 3] + arange(n)"',
+                "launch; TODO: other": "launch",
+                '"4 * u"': '"8 * u"',
+            },
         ),
         (
             "__global__ void doubled(float **rows, int count, int n)"
