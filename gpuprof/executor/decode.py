@@ -362,7 +362,7 @@ class _Decoder:
         slots = Slots(function, addresses, known, ANSWERED, self.shared.offsets.keys())
         items = [item for block in flow for item in block.items]
         idle = idle_loads(items, PURE)
-        exchanged = exchanged_loads((block.items for block in flow), PURE)
+        exchanged = exchanged_loads(flow, PURE)
         self.coder = Coder(slots, placed, passing(flow), start, checked_guesses(items), idle, exchanged)
         if makes_maps(function):
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}

@@ -25,7 +25,7 @@ _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
 #: Rounds in which what an error is about is left out.
-_ROUNDS = 12
+_ROUNDS = 16
 _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 

@@ -13,9 +13,10 @@ And one whose value only guarded stores take, which not every lane that loads ma
 And one of shared memory whose value a shuffle takes: lanes that store behind it have met those that loaded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
-from gpuprof.executor.program.flow import reached, reads_and_writes, registers_in
+from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, reached, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import STRONG_LOADS
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym
 
@@ -67,16 +68,19 @@ def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, 
     return {load: lines for load, lines in ends.items() if lines}
 
 
-def exchanged_loads(blocks: Iterable[Iterable[Instruction]], pure: frozenset[str]) -> set[int]:
-    """Return `id` of each load of shared memory whose value a shuffle of the same lanes takes.
+def exchanged_loads(flow: Sequence[BasicBlock], pure: frozenset[str]) -> set[int]:
+    """Return `id` of each load of shared memory whose value a shuffle of the same lanes, or more, takes.
 
-    Between the two nothing stores or meets other threads. Lanes that the shuffle's mask leaves out are not
-    told apart. Opcodes are pure that only compute their targets.
+    Between the two nothing stores or meets other threads; the shuffle is in the load's block or where that
+    one always goes on. Lanes that the shuffle's mask leaves out are not told apart. Opcodes are pure that
+    only compute their targets.
     """
-    found, passing = set[int](), pure | {"ld"}
-    for items in blocks:
+    found, passing = set[int](), pure | {"ld", "bra"}
+    for block in flow:
+        after = {*block.successors}
+        next_items = flow[after.pop()].items if len(after) == 1 and EXIT_BLOCK not in after else []
         loaded: dict[str, Instruction] = {}
-        for item in items:
+        for item in chain(block.items, next_items):
             read, written = reads_and_writes(item)
             held = [loaded[name] for name in read if name in loaded]
             if item.opcode[0] == "shfl":

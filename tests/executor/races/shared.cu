@@ -110,6 +110,11 @@ BODY
         tile[t] = left + 1; // meets
     }
 
+//:: what no shuffle has taken, behind a branch
+    int left = lane < 8 ? tile[t] : 0; // meets
+    left = «left¦__shfl_sync(~0u, left, 0)»;
+    tile[32 * warp] = left; // meets
+
 //:: what no shuffle has taken, beside a volatile word
     if (t == 0)
         *(volatile int *)&flag = 1;
