@@ -280,9 +280,9 @@ def _instance(source: str, function: KernelFunction, deepest: int = 2) -> list[s
     """
     name = function.name.rpartition("::")[2]
     found = re.search(rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>\s*(?:<<\s*<|\()", masked(source))
-    given = split_list(found[1]) if found else []
-    for one in declarations(source) or () if found and deepest else ():
-        if one.begin <= found.start() < one.end:
+    given, place = (split_list(found[1]), found.start()) if found else ([], -1)
+    for one in declarations(source) or () if deepest else ():
+        if one.begin <= place < one.end:
             head, lists = without_template_lists(one.head)
             outer = re.search(r"(\w+)\s*\(", head)
             if lists and outer:

@@ -26,7 +26,8 @@ def blank(text: str) -> str:
 
 def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """A text with what stands between some places blank, in order; what stands in another once."""
-    parts, position = [], 0
+    parts: list[str] = []
+    position = 0
     for begin, end in spans:
         if end > position:
             parts += (text[position:begin], blank(text[begin:end]))
