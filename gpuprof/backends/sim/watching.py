@@ -10,6 +10,7 @@ import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import cache, lru_cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -143,22 +144,23 @@ class CacheWatch(Observer):
             turns.append((sectors & _LOW, np.maximum.reduceat(lanes, first)))
 
     def _hand_on(self, buffer: Buffer, one: MemoryOperation) -> None:
-        for address, block in self._blocks_at(buffer, one):
-            self._written[address] = block, self._after.get(block, 0)
+        addresses, blocks = self._blocks_at(buffer, one)
+        after = map(self._after.get, blocks, repeat(0))
+        self._written.update(zip(addresses, zip(blocks, after, strict=True), strict=True))
 
     def _receive(self, buffer: Buffer, one: MemoryOperation) -> None:
-        for address, block in self._blocks_at(buffer, one):
+        for address, block in set(zip(*self._blocks_at(buffer, one), strict=True)):
             writer, before = self._written.get(address, (block, 0))
             if writer != block:
                 self._after[block] = after = max(self._after.get(block, 0), before + 1)
                 self.handed_on[self._launch] = max(self.handed_on[self._launch], after)
 
-    def _blocks_at(self, buffer: Buffer, one: MemoryOperation) -> set[tuple[int, int]]:
-        """Where blocks access memory, of those accesses that are few."""
+    def _blocks_at(self, buffer: Buffer, one: MemoryOperation) -> tuple[list[int], list[int]]:
+        """Where threads access memory, and the block of each, of those accesses that are few."""
         if len(one.who) > _FEW:
-            return set()
+            return [], []
         addresses = buffer.address + one.place.astype(np.int64) * one.size
-        return set(zip(addresses.tolist(), (one.who // one.order.block_threads).tolist(), strict=True))
+        return addresses.tolist(), (one.who // one.order.block_threads).tolist()
 
     def _look(self, buffer: Buffer, one: MemoryOperation, *, reads: bool) -> tuple[Counter[str], list[int]]:
         """Note an access of the followed block; return what was seen and its sectors, once for each warp."""
