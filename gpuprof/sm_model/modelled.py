@@ -4,7 +4,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -125,6 +125,30 @@ def _check(launch: PlayedLaunch) -> float:
     return most / least
 
 
+def _of_one_block(
+    launch: PlayedLaunch,
+    times: Sequence[float],
+    paths: Sequence[Sequence[int]],
+    alone: Callable[[Sequence[Sequence[int]]], Played],
+) -> float:
+    """Return how much longer a block lives that does what no other one does: the last one, once all are done.
+
+    That all of its warps meet there tells it from what a warp of each block does.
+    """
+    blocks = launch.code.blocks
+    own = {
+        number: count / launch.warps
+        for number, count in enumerate(usual_times(launch))
+        if 0 < count <= launch.warps < launch.blocks * launch.warps
+    }
+    if not any(
+        one.name == "BAR" and one.operands == "0x0" for each in own for one in blocks[each].instructions
+    ):
+        return 0.0
+    ways = _paths(launch, [own.get(number, count) for number, count in enumerate(times)], 0.0)
+    return max(0.0, alone(ways).ends[0] - alone(paths).ends[0])
+
+
 def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], rates: SmSurroundings) -> float:
     """Return how long blocks wait for each other, one after the other, beyond what each does by itself.
 
@@ -192,9 +216,9 @@ def _cycles(
         fed, copies, times, warps = _fed(launch, paths, workers, steps, times, rates)
         paths = workers
 
-    def play(count: int) -> Played:
+    def play(count: int, ways: Sequence[Sequence[int]], played: Sequence[Sequence[Step]]) -> Played:
         most = min(resident, count)
-        return StreamingMultiprocessor(steps, paths, warps, most, rates, copies, fed).play(count)
+        return StreamingMultiprocessor(played, ways, warps, most, rates, copies, fed).play(count)
 
     lengths = [len(block.instructions) for block in blocks]
     whole = sum(count * length for count, length in zip(times, lengths, strict=True))
@@ -205,16 +229,18 @@ def _cycles(
     full, rest = divmod(each, resident)
     if gone >= (1 - _LEFT_OUT) * whole:
         waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * warps * max(1.0, whole)))))
-        plays = [play(min(each, waves * resident))]
+        plays = [play(min(each, waves * resident), paths, steps)]
         ends = plays[0].ends
         tail = ends[-1] - ends[-2] if full and rest and len(ends) > 1 else 0.0
         least, cycles = 0.0, _extrapolated(plays[0], each, resident)
     else:
-        plays = [play(count) for count in (resident, rest) if count]
+        plays = [play(count, paths, steps) for count in (resident, rest) if count]
         tail = _life(plays[1], times, rest * warps) if rest else 0.0
         cycles = full * _life(plays[0], times, resident * warps) + tail
         least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
     cycles += _handing_on(launch, plays[0], times, rates)
+    later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
+    tail, cycles = tail + later, cycles + later
     return max(least, cycles), tail, _spent(steps, times, plays), each * warps * shared["crowd"]
 
 

@@ -401,6 +401,17 @@ def test_of_blocks_that_are_all_there_the_one_that_does_most_ends_last() -> None
     assert (uneven - even) / (twice - even) == pytest.approx(1.0, abs=0.25)
 
 
+def test_what_one_block_does_once_all_others_are_done_comes_after_them() -> None:
+    def us(meets: str, last: float) -> float:
+        rest = ["LDG.E R2, [R4]", "FADD R0, R0, R2"] * 9
+        code = code_of((["MOV R0, R1", "@P0 EXIT"], (1,)), ([meets, *rest], (2,)), (["EXIT"], ()))
+        return modelled([launch_of(code, [1, last, last], 528, distant=0.0)], H200).us
+
+    # Nine loads from L2, one after the other; a warp of each block does it while others do their work.
+    assert us("BAR.SYNC 0x0", 1 / 528) - us("MOV", 1 / 528) == pytest.approx(9 * 296 / 1980, rel=0.1)
+    assert us("BAR.SYNC 0x0", 0.0) == pytest.approx(us("MOV", 1 / 528), rel=0.02)
+
+
 def test_a_called_function_is_gone_through_where_it_is_called() -> None:
     code = code_of((["CALL"], (1,)), (["CALL"], (2,)), (["EXIT"], ()), (["BRA 4"], (4,)), (["RET"], ()))
     calling = [replace(block, callee=3) for block in code.blocks[:2]]
