@@ -158,3 +158,33 @@ def test_a_lane_whose_store_is_guarded_away_has_loaded_for_nothing(before, place
     else:
         (got,), _ = run_cuda(source, words, scalars=(8,), block=(32, 1, 1))
         assert got.array().tolist() == [2 if before else 1] * 8 + [0] * 8
+
+
+@pytest.mark.parametrize(
+    ("first", "stores", "races"),
+    [
+        ("0", "i < 8", False),  # one warp, of whose lanes some load the same
+        ("0", "i < 32", False),
+        ("32", "i >= 32 && i < 40", False),
+        ("32", "i < 8", True),  # the other warp stores what it has made of it
+        ("0", "i < 8 || i == 63", True),
+    ],
+)
+@pytest.mark.parametrize("summed", ["v + __shfl_xor_sync(~0u, v, 1)", "__reduce_add_sync(~0u, v)"])
+def test_what_a_shuffle_passes_on_is_loaded_for_the_whole_warp(summed, first, stores, races):
+    source = f"""extern "C" __global__ void k(int *a, int *out) {{
+        const int i = threadIdx.x;
+        const int v = a[i % 8];
+        const int sum = {summed};
+        asm volatile("{{.reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.s32 [%0], %1;}}"
+            :: "l"(i < 40 ? a + i % 8 : out), "r"(sum), "r"(int({stores})) : "memory");
+        asm volatile("{{.reg .pred p; setp.eq.s32 p, %2, 0; @p st.global.s32 [%0], %1;}}"
+            :: "l"(out + 1), "r"(sum), "r"(i ^ {first}) : "memory");
+    }}"""
+    words = np.ones(8, np.int32), np.zeros(8, np.int32)
+    if races:
+        fault = caught(source, *words, block=(64, 1, 1))
+        assert fault.kind is FaultKind.GLOBAL_RACE
+    else:
+        (got, _), _ = run_cuda(source, *words, block=(64, 1, 1))
+        assert len({*got.array().tolist()}) == 1

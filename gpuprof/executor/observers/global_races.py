@@ -51,6 +51,7 @@ from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, LaneStores, of_others
 from gpuprof.executor.observers.open_meetings import OpenMeetings
+from gpuprof.executor.program.guesses import Ends
 
 #: A plain load beside an atomic operation, and what may be said for it.
 _BESIDE = {Manner.READ, Manner.STRONG_WRITE}
@@ -63,21 +64,24 @@ class IdleReads:
 
     Compilers that spread a tile over more lanes than it has elements let several lanes load an element, and
     one of them store (`program.guesses.idle_loads`). What the others find there is no matter, and no race: it
-    is told once its thread has made a store that its value may have gone to. `ends` are the lines of these
-    stores, by the load's line.
+    is told once its thread, or one that a shuffle passes it to, has made a store that its value may have gone
+    to. `ends` are these stores, by the load's line.
     """
 
-    def __init__(self, ends: Mapping[int, frozenset[int]], report: Callable[[Any], None]) -> None:
+    def __init__(self, ends: Mapping[int, Ends], report: Callable[[Any], None]) -> None:
         self._ends, self._report = ends, report
         self._stored: dict[int, Numbers] = {
-            line: np.zeros(0, np.int64) for each in ends.values() for line in each
+            line: np.zeros(0, np.int64) for each in ends.values() for line, _ in each
         }
         self._held: dict[tuple[int, int], Any] = {}
 
-    def found(self, line: int, thread: int, race: Any) -> None:
-        """A load of this line and thread races."""
-        if any(np.isin(thread, self._stored[end]) for end in self._ends[line]):
-            self._report(race)
+    def found(self, line: int, thread: int, writer: int, race: Any) -> None:
+        """A load of this line and thread races with another's store, which waits for their shuffle."""
+        for end, group in self._ends[line]:
+            if group > 1 and thread // group == writer // group:
+                return
+            if np.isin(thread // group, self._stored[end] // group):
+                self._report(race)
         self._held.setdefault((line, thread), race)
 
     def stores(self, line: int, threads: Numbers) -> None:
@@ -86,8 +90,9 @@ class IdleReads:
             return
         self._stored[line] = np.union1d(self._stored[line], threads)
         for (load, thread), race in self._held.items():
-            if line in self._ends[load] and np.isin(thread, threads):
-                self._report(race)
+            for end, group in self._ends[load]:
+                if end == line and np.isin(thread // group, threads // group):
+                    self._report(race)
 
 
 class GlobalRaces:
@@ -105,7 +110,7 @@ class GlobalRaces:
         releases: bool,
         meetings: OpenMeetings | None = None,
         by_warps: bool = False,
-        idle: Mapping[int, frozenset[int]] = MappingProxyType({}),
+        idle: Mapping[int, Ends] = MappingProxyType({}),
     ) -> None:
         self._by_warps = by_warps
         self.idle = IdleReads(idle, self.report)
@@ -347,10 +352,10 @@ class Shadow(Observer):
         for rows, stamps in accesses.unordered(one.order, granules, owners):
             for row, stamp in zip(rows.tolist(), stamps.tolist(), strict=True):
                 race = self._race(one, granules[row], owners[row], stamp, Manner.READ if idle else other)
-                line, thread = one.line, int(owners[row])
+                line, thread, writer = one.line, int(owners[row]), thread_of(stamp)
                 if idle:
-                    line, thread = lines[moment_of(stamp)], thread_of(stamp)
-                self.races.idle.found(line, thread, race)
+                    line, thread, writer = lines[moment_of(stamp)], writer, thread
+                self.races.idle.found(line, thread, writer, race)
 
     def _note(
         self,

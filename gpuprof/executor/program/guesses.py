@@ -16,14 +16,19 @@ And one of shared memory whose value a shuffle takes: lanes that store behind it
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, reached, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import STRONG_LOADS
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym
 
+#: Lines of stores, and by how many threads each takes what one of them has loaded: a warp's with shuffles.
+Ends = frozenset[tuple[int, int]]
 #: Spaces that no compare-and-swap goes to.
 _ELSEWHERE = {"const", "param", "nc"}
 #: What makes the same of the same operands; these alone tell that two addresses are one.
 _PURE = {"add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt"}
+#: What makes of values of a warp's lanes others.
+_EXCHANGES = {"shfl", "redux"}
 #: Says nothing about the place that an address names.
 _COPIES = {"mov", "cvta"}
 
@@ -52,8 +57,8 @@ def checked_guesses(items: Iterable[Instruction]) -> set[int]:
     return found
 
 
-def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, frozenset[int]]:
-    """Return `id` of each load whose value only stores to global memory take, with the lines of these.
+def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, Ends]:
+    """Return `id` of each load whose value only stores to global memory take, and these.
 
     Each of them has a guard that is not the load's. Opcodes are pure that only compute their targets.
     """
@@ -65,7 +70,7 @@ def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, 
     loads = [item for item in items if item.opcode[:2] == ("ld", "global")]
     plain = [item for item in loads if not {"nc", *STRONG_LOADS} & set(item.opcode)]
     ends = {id(item): _ends(item, readers, pure) for item in plain}
-    return {load: lines for load, lines in ends.items() if lines}
+    return {load: stores for load, stores in ends.items() if stores}
 
 
 def exchanged_loads(flow: Sequence[BasicBlock], pure: frozenset[str]) -> set[int]:
@@ -94,9 +99,10 @@ def exchanged_loads(flow: Sequence[BasicBlock], pure: frozenset[str]) -> set[int
     return found
 
 
-def _ends(load: Instruction, readers: dict[str, list[Instruction]], pure: frozenset[str]) -> frozenset[int]:
-    """Return the lines of the guarded stores that take a load's value; none where something else does."""
+def _ends(load: Instruction, readers: dict[str, list[Instruction]], pure: frozenset[str]) -> Ends:
+    """Return the guarded stores that take a load's value; none where something else does."""
     lines: set[int] = set()
+    group = 1
     pending = list(reads_and_writes(load)[1])
     seen = set(pending)
     while pending:
@@ -108,13 +114,14 @@ def _ends(load: Instruction, readers: dict[str, list[Instruction]], pure: frozen
                 if own or name == item.guard or name in registers_in(item.operands[0]):
                     return frozenset()
                 lines.add(item.line)
-            elif item.opcode[0] in pure and name != item.guard and "cc" not in item.opcode:
+            elif item.opcode[0] in pure | _EXCHANGES and name != item.guard and "cc" not in item.opcode:
+                group = WARP if item.opcode[0] in _EXCHANGES else group
                 new = set(reads_and_writes(item)[1]) - seen
                 seen |= new
                 pending += new
             else:
                 return frozenset()
-    return frozenset(lines)
+    return frozenset((line, group) for line in lines)
 
 
 def _loads(item: Instruction) -> bool:

@@ -23,7 +23,7 @@ from gpuprof.executor.program.flow import (
 from gpuprof.executor.program.ptx import Instruction, Reg
 
 #: Words of a load that is strong.
-STRONG_LOADS = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+STRONG_LOADS = frozenset({"volatile", "relaxed", "acquire", "mmio", "cg", "cv"})
 _READS = ("ld", "atom")
 _WRITES = ("st", "red", "stmatrix")
 #: What loops that only wait do not do, but for trying whether they still have to.

@@ -8,11 +8,13 @@ from dataclasses import replace
 from msgspec import Struct, field
 
 from gpuprof.executor.program.flow import BasicBlock, End, is_cluster_wait, reads_and_writes
+from gpuprof.executor.program.guesses import Ends
 from gpuprof.executor.program.loops import waiting_loops
 from gpuprof.executor.program.ptx import Imm, Instruction, Label
 
-#: Qualifiers of loads and stores that are strong: they may meet without being a race.
-STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+#: Qualifiers of loads and stores that are strong: they may meet without being a race. The last three name
+#: a cache: ptxas makes strong instructions of them.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "cg", "cv", "wt"})
 _ELSEWHERE = frozenset({"global", "local", "param", "const"})
 _EVERYBODY = 0xFFFFFFFF
 #: What has a scope.
@@ -29,8 +31,8 @@ class OrderingMeans(Struct, frozen=True):
         in_shared: Accesses to shared memory by more than (m)barriers and `__syncwarp` of whole warps.
         polled: Source lines of loads in loops that go on until one of them finds what another thread stores.
         takes: By what atomic operations find, or stores by them: who comes first may matter.
-        idle: Source lines of the stores that the value of a load may go to, by its line, where it may go to
-            none (`guesses.idle_loads`).
+        idle: The stores that the value of a load may go to, by its line, where it may go to none
+            (`guesses.idle_loads`).
     """
 
     phased: bool = False
@@ -39,11 +41,11 @@ class OrderingMeans(Struct, frozen=True):
     in_shared: bool = False
     polled: frozenset[int] = frozenset()
     takes: bool = False
-    idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    idle: Mapping[int, Ends] = field(default_factory=dict)
 
 
 def means_of(
-    flow: list[BasicBlock], idle_loads: Mapping[int, frozenset[int]], *, phased: bool, fences: bool
+    flow: list[BasicBlock], idle_loads: Mapping[int, Ends], *, phased: bool, fences: bool
 ) -> OrderingMeans:
     """Return the means of a program; `idle_loads` as of `guesses`."""
     items = [item for block in flow for item in block.items]
@@ -56,10 +58,10 @@ def means_of(
     ends = (block.last for block in flow if block.end in (End.BARRIER, End.CLUSTER_WAIT) and block.last)
     bodies = {number for loops in waiting_loops(flow).values() for loop in loops for number in loop.body}
     polled = {item.line for number in bodies for item in flow[number].body if item.opcode[0] == "ld"}
-    idle: dict[int, frozenset[int]] = {}
+    idle: dict[int, Ends] = {}
     for item in items:
-        if lines := idle_loads.get(id(item)):
-            idle[item.line] = idle.get(item.line, frozenset()) | lines
+        if stores := idle_loads.get(id(item)):
+            idle[item.line] = idle.get(item.line, frozenset()) | stores
     return OrderingMeans(
         phased=phased,
         partial=any(_names_count(item) or is_cluster_wait(item) for item in ends),

@@ -12,6 +12,7 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Site
+from gpuprof.executor.program.guesses import Ends
 from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Special
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.steps.batch import Batch, OwnMemory
@@ -49,7 +50,7 @@ class Coder:
         shared_start: Address of the first byte of the kernel's own shared memory. Accesses subtract it, so
             that behind them a byte's number is its place in that memory.
         guesses: `id` of each plain load whose value a compare-and-swap checks.
-        idle: `id` of each plain load whose value guarded stores alone take, with their lines.
+        idle: `id` of each plain load whose value guarded stores alone take, and these.
         exchanged: `id` of each load of shared memory whose value a shuffle takes.
         uncounted: Families of accesses that also go another way, past their counters: by the copy engine, or
             by textures and surfaces.
@@ -61,7 +62,7 @@ class Coder:
     passing: set[str]
     shared_start: int = 0
     guesses: Collection[int] = ()
-    idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    idle: Mapping[int, Ends] = field(default_factory=dict)
     exchanged: Collection[int] = ()
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16

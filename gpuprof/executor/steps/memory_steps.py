@@ -326,7 +326,7 @@ def _manner(coder: Coder, item: Instruction, kind: str) -> Manner:
     if kind == "atomic":
         return Manner.NEAR_WRITE if is_for_its_block(item) else Manner.STRONG_WRITE
     near = bool(STRONG & set(item.opcode)) and is_for_its_block(item)
-    if kind == "load" and "relaxed" in item.opcode:
+    if kind == "load" and {"relaxed", "cg"} & set(item.opcode):
         return Manner.NEAR_RELAXED_READ if near else Manner.RELAXED_READ
     if near:
         return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE

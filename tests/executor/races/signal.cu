@@ -192,6 +192,19 @@ __device__ void meet()
         put(flags + w, 1);
     }
 
+//:: look-back in one word, past the first cache
+//: before = "WORDS"
+    if (t == 0) {
+        unsigned sum = a[w], found = 0;
+        if (w > 0) {
+            while (!(found = *(volatile unsigned *)(flags + w - 1))) // meets
+                ;
+            sum += found;
+        }
+        «flags[w] = sum¦__stcg(flags + w, sum)»; // meets
+        c[w] = sum;
+    }
+
 //:: partial sums told by one thread's fence
 //: before = "WORDS"
     __shared__ bool last;
