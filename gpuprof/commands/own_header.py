@@ -230,16 +230,26 @@ def _aliases(code: str) -> dict[str, str]:
     return {name: kind.strip() for kind, name in found if element_type(f"{kind.strip()} *")}
 
 
+#: Numbers and pointers that a type declares as its members.
+_DATA = re.compile(r"\s*([\w\s:]+?)([*\s]*\b\w+(?:\s*,[*\s]*\w+)*)\s*(?:=[^;,]*)?;\s*")
+
+
 def _members(struct: str, texts: Sequence[str]) -> list[Declared]:
     """The numbers and pointers that a struct consists of; none where it has anything else."""
     found: list[Declared] = []
-    for one in (one for text in texts for one in declarations(text) or ()) if struct else ():
+    name, _, given = struct.partition("<")
+    told = re.compile(rf"\b(?:struct|class)\b.*\b{re.escape(name)}\b", re.DOTALL)
+    for one in (one for text in texts for one in declarations(text) or ()) if name else ():
         around = re.sub(r"\{.*\}", "", one.code, flags=re.DOTALL)
-        if not re.search(rf"\bstruct\b.*\b{re.escape(struct)}\b", around, re.DOTALL) or "{" not in one.code:
+        if one.is_function or "{" not in one.code or not told.search(around):
             continue
+        taken = KernelFunction(name, 0, (), tuple(split_list("".join(without_template_lists(one.head)[1]))))
+        known = dict(zip(taken.template_names, split_list(given.removesuffix(">")), strict=False))
         for member in members(one):
-            told = re.fullmatch(r"\s*([\w\s:]+?)([*\s]*\b\w+(?:\s*,[*\s]*\w+)*)\s*;\s*", member.code)
-            held = [declaration(f"{told[1]} {name}", {}) for name in told[2].split(",")] if told else []
+            if member.is_function:
+                continue
+            data = _DATA.fullmatch(member.code)
+            held = [declaration(f"{data[1]} {word}", known) for word in data[2].split(",")] if data else []
             if not held or not all(element_type(part.type) for part in held):
                 return []
             found += held

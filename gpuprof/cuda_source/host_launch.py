@@ -371,4 +371,8 @@ def _combined(left: ast.expr, op: ast.operator, right: ast.expr) -> ast.expr:
             rest = [one for one in rest if one not in (f"-{divisor}", divisor)]
         if sum(_constant(one) or 0 for one in terms) == 0 and rest and not any(one[0] == "-" for one in rest):
             return ast.Call(ast.Name("cdiv"), [ast.parse(" + ".join(rest), mode="eval").body, right], [])
+    match left, op, second:
+        case ast.BinOp(left=above, op=ast.FloorDiv() as down, right=below), ast.Add(), 1:  # (n - 1) / 256 + 1
+            whole = _combined(ast.BinOp(above, op, below), down, below)
+            return whole if isinstance(whole, ast.Call) else ast.BinOp(left, op, right)
     return ast.BinOp(left, op, right)

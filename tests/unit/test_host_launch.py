@@ -64,6 +64,12 @@ def told(question, *given):
             ["16", "16"],
             "0",
         ),
+        (
+            "k<<<dim3((W - 1) / 64 + 1, H / 2 + 1), 64>>>(d_x, W, H);",
+            ["cdiv(w, 64)", "h // 2 + 1"],
+            ["64"],
+            "0",
+        ),
         ("k << <at::ceil_div(W, 4), THREADS >> > (d_x, W, H);", ["cdiv(w, 4)"], ["128"], "0"),
         ("k<<<(int)ceil((float)W / THREADS), THREADS>>>(d_x, W, H);", ["cdiv(w, 128)"], ["128"], "0"),
         (

@@ -243,11 +243,13 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "32 * x"', 'dtype = "f64"': 'dtype = "f64"'},
         ),
         (
-            "struct Image { int w, h; float *pixels; }; struct Pair { float a; float b; };"
-            " static __device__ int seen[2]; __global__ void mine(Image to, Image from, const Pair *by)"
+            "template <class T> class Image { public: int w = 0; int h; T *pixels;"
+            " __device__ T *row(int y) const { return pixels + y * w; } }; struct Pair { float a; float b; };"
+            " static __device__ int seen[2];"
+            " __global__ void mine(Image<float> to, Image<float> from, const Pair *by)"
             " { int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;"
             " if (x == 0 && y == 0) seen[0] = seen[1] = 7; if (x >= from.w || y >= from.h) return;"
-            " to.pixels[y * from.w + x] = by[x].a * from.pixels[y * from.w + x] + by[x].b; }"
+            " to.row(y)[x] = by[x].a * from.pixels[y * from.w + x] + by[x].b; }"
             " void run(Image a, Image b, Pair *c) { cudaMalloc(&b.pixels, b.h * b.w * sizeof(float));"
             " cudaMalloc(&a.pixels, b.h * b.w * sizeof(float)); cudaMalloc(&c, b.w * sizeof(Pair));"
             " mine<<<dim3((b.w + 15) / 16, (b.h + 15) / 16), dim3(16, 16)>>>(a, b, c); }",
