@@ -534,6 +534,19 @@ extern "C" __global__ void k(float *c, int step, float by) {
 //: launch = { scalars = [0, 0.0], grid = [4, 1, 1], block = [64, 1, 1] }
 //: gives = ["0"]
 
+//:: a sum that lanes have in other orders is one value
+//: arrays = ["zeros(64, 'f4')"]
+//: launch = { block = [64, 1, 1] }
+//: gives = ["1"]
+//: kind = "SHARED_RACE"
+//: words = "and so does another thread, with another value"
+extern "C" __global__ void k(float *out) {
+    __shared__ float sum;
+    sum = 1 + threadIdx.x * «1e-4f¦1e-7f»; // planted
+    __syncthreads();
+    out[threadIdx.x] = rintf(sum);
+}
+
 //:: blocks of different batches race too
 //: frame = "OVERLAP"
 //: arrays = ["zeros(1024, 'f4')"]

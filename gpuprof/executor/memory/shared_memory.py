@@ -339,8 +339,16 @@ class SharedBlocks:
         return self._layout.byte(byte % self._shared.block_bytes)
 
 
+#: How far apart what a compiler calls one value may be, where lanes have it from sums in other orders; and
+#: from where on bits are taken for a number's.
+_ROUNDING, _LEAST_NUMBER = 2.0**-14, 2.0**-60
+
+
 def overwritten(pattern: SharedPattern, values: Lanes) -> Bools:
-    """Return the lanes in whose place another one stores last, in one instruction, and another value."""
+    """Return the lanes in whose place another one stores last, in one instruction, and another value.
+
+    Values that differ by rounding alone are one: which of them stays is as open as the order of a sum.
+    """
     lanes = pattern.mask.lanes
     shape = np.broadcast_shapes(pattern.address.shape, values.shape, lanes.shape)
     chosen = np.broadcast_to(lanes, shape)
@@ -351,5 +359,20 @@ def overwritten(pattern: SharedPattern, values: Lanes) -> Bools:
     last = np.zeros(len(place), dtype=np.intp)
     last[which] = np.arange(len(place))
     result = np.zeros(shape, dtype=np.bool_)
-    result[chosen] = differ(stored[last[which]], stored)
+    kept = stored[last[which]]
+    if (lost := differ(kept, stored)).any():
+        result[chosen] = lost & ~_rounded(kept, stored)
     return result
+
+
+def _rounded(one: Lanes, other: Lanes) -> Bools:
+    """Return where two values are floats that differ by rounding alone, or vectors of such."""
+    found = np.zeros(len(one), np.bool_)
+    for kind in ("f4", "f8"):
+        if one.itemsize >= np.dtype(kind).itemsize:
+            pair = np.stack([one, other]).view(kind).reshape(2, len(one), -1)
+            with np.errstate(invalid="ignore", over="ignore"):
+                a, b = pair.astype(np.float64)
+                near = (abs(a - b) <= _ROUNDING * abs(a)) & (abs(a) >= _LEAST_NUMBER)
+            found |= (near | (a == b)).all(axis=1)
+    return found
