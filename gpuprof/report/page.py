@@ -36,8 +36,8 @@ from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
 from gpuprof.text import listed
 
-#: Sizes of which each has a tile and a button; more are rows of a table and entries of a list.
-_MOST_TILES = 12
+#: Sizes of which each has a tile; more are rows of a table.
+_MOST_TILES = 4
 #: Between what ran and the device's name.
 WHERE: dict[BackendName, str] = {
     "gpu": "on",

@@ -149,8 +149,8 @@ def overview(tiles: Sequence[AnswerTile], anchors: Mapping[str, str] | None = No
     rows = []
     for tile in tiles:
         facts = dict(tile.facts)
-        # A column of factors names in its head who is the other.
-        texts = [facts.get(label, "–").removesuffix(label.removeprefix("vs")) for label in labels]
+        # What the head of a column says, `modelled` or `vs cuBLAS`, its cells need not repeat.
+        texts = [facts.get(label, "–").replace(f" {label.removeprefix('vs ')}", "") for label in labels]
         size = Cell(tile.size, anchor=(anchors or {}).get(tile.size, ""))
         rows.append(Row((size, Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
     first = (Column("size", right=False), Column(tiles[0].lead.lower(), right=False))

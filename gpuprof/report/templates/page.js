@@ -37,12 +37,12 @@
   // ---------------------------------------------------------------- choosers
 
   /** A row of buttons of which one is pressed, or a list of many. */
-  function chooser(holder, title, labels, isList, pressed, choose) {
+  function chooser(holder, title, labels, pressed, choose) {
     const name = document.createElement("span");
     name.textContent = title;
     const box = document.createElement("div");
     holder.append(box);
-    if (isList) {
+    if (labels.length > 12) {
       const list = document.createElement("select");
       list.setAttribute("aria-label", title);
       list.append(...labels.map((label) => new Option(label)));
@@ -80,7 +80,7 @@
     const opened = Number(tabs.dataset.open);
     const labels = panels.map((panel) => panel.dataset.label);
     const holder = tabs.querySelector(":scope > .choosers");
-    const press = chooser(holder, tabs.dataset.tabs, labels, "many" in tabs.dataset, opened, show);
+    const press = chooser(holder, tabs.dataset.tabs, labels, opened, show);
     panels.forEach((panel, index) => panel.addEventListener("gpuprof:show", () => press(index)));
     show(opened);
   });
