@@ -27,6 +27,9 @@ from gpuprof.cubin_file import function_of
 from gpuprof.errors import foreign
 from gpuprof.ptx_directives import ptx_entries
 from gpuprof.text import Extent
+from gpuprof.toolchain.cuda_headers import find_cuda_headers
+from gpuprof.toolchain.nvrtc import compile_entries, nvrtc_version
+from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -139,13 +142,14 @@ def _entry_of(ptx: str) -> str:
 
 def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
     """Code for values of these types, arrays among them."""
-    from numba import cuda, typeof, void
-    from numba.cuda import dispatcher
+    from numba import typeof, void
+    from numba.cuda import compiler, dispatcher
 
     target = divmod(int(arch.removeprefix("sm_")), 10)
     # What it calls is compiled for the current device, be it another or none; this process compiles no more.
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=target)
-    ptx, _ = cuda.compile(
+    compiler.nvrtc = SimpleNamespace(compile=_device_functions)
+    (ptx, *parts), _ = compiler.compile_all(
         function.py_func,
         void(*map(typeof, values.values())),
         device=False,
@@ -153,11 +157,29 @@ def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionC
         cc=target,
         lineinfo=True,
         fastmath=bool(function.targetoptions.get("fastmath")),
+        output="ptx",
     )
+    for part in parts:  # what else is linked, such as the operators of fp16
+        if not isinstance(part, str):
+            raise ValueError(f"it links {part.name}, which is no CUDA C++")
+        for name in re.findall(r"^\.visible \.func.*?(\w+)\(", part, re.MULTILINE):
+            ptx = re.sub(rf"\.extern (\.func[^;]*\b{name}\b)", r".visible \1", ptx)
+        ptx += part
     # A kernel of Numba's calls the function, as if from its first line.
     first = function.py_func.__code__.co_firstlineno
     ptx = re.sub(rf",\s*function_name \S+, inlined_at \d+ {first} \d+$", "", ptx, flags=re.MULTILINE)
     return FunctionCode(ptx, entry=_entry_of(ptx))
+
+
+def _device_functions(source: str | bytes, name: str, target: tuple[int, int], **_: Any) -> tuple[str, str]:
+    """CUDA C++ as the PTX of its functions: in the place of Numba's own way, which asks for a driver."""
+    text = source.decode() if isinstance(source, bytes) else source
+    options = (f"--gpu-architecture=sm_{target[0]}{target[1]}", "--relocatable-device-code=true")
+    headers = find_cuda_headers(nvrtc_version()[0])
+    program = NvrtcProgram(f'{text}\nextern "C" __global__ void last() {{}}', {}, options, headers)
+    (made,) = compile_entries(program, name, ("last",))
+    functions = made.ptx.partition(".address_size 64")[2].partition(".visible .entry")[0]
+    return re.sub(r"^\s*//.*\n", "", functions, flags=re.MULTILINE), made.log
 
 
 def cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str) -> FunctionCode:

@@ -3,6 +3,7 @@
 """Functions of Numba on the executor, where it is installed: right ones, and faults at their Python line."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(2, 1000)).astype(np.float32)
+HALVES = RNG.normal(size=(2, 1000)).astype(np.float16)
 A, B = RNG.normal(size=(2, 40, 40)).astype(np.float32)
 
 
@@ -72,6 +74,13 @@ def counted(out, x):
 
 
 @cuda.jit
+def halves(out, x, y):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] * y[i] + np.float16(math.exp(x[i]))
+
+
+@cuda.jit
 def past_the_end(out, x, y, a):
     i = cuda.grid(1)
     out[i] = a * x[i] + y[i]  # here
@@ -96,6 +105,14 @@ CASES = {
     "product": (product, {"a": A, "b": B}, A @ B, (5, 5), (8, 8), {"absolute": 1e-4}),
     "sums": (sums, {"x": X}, summed(X), 8, 128, {"absolute": 1e-4}),
     "transposed": (transposed, {"x": A[:, :30].copy()}, A[:, :30].T.copy(), (5, 4), (8, 8), {}),
+    "halves": (
+        halves,
+        {"x": HALVES[0], "y": HALVES[1]},
+        (HALVES[0] * HALVES[1] + np.exp(HALVES[0].astype(np.float32))).astype(np.float16),
+        8,
+        128,
+        {},
+    ),
     "counted": (
         counted,
         {"x": X, "out": np.zeros(1, np.int32)},
