@@ -20,13 +20,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from verdict_noise import KINDS, Kind
 
 from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.report.fleet_text import fleet_page
 from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair, dumps
 from gpuprof.statistics import joined, summarise

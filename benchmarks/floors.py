@@ -17,13 +17,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.device import Device
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Measurement
 from gpuprof.schema import from_json, to_json
 

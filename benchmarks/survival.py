@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -35,6 +35,7 @@ from pathlib import Path
 from gpuprof.errors import ExitCode, ResultsError
 from gpuprof.ncu.outcome import is_profiled, lacks_counters
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Measurement
 
 ROOT = Path(__file__).parents[1]

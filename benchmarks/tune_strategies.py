@@ -13,7 +13,6 @@ import random
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from tune_table import Table
 
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.tuning.card_search import BATCH, FIRST_BATCH, SizeSearch
 from gpuprof.tuning.space import USUAL_POINTS, point_of_case

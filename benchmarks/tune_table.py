@@ -11,7 +11,7 @@ import time
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from gpuprof.measure.request import Selection
 from gpuprof.measure.session import run_cases
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Model, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
 from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, make_space
@@ -50,8 +51,7 @@ _FASTEST = 48
 _PIECE = 400
 
 
-@dataclass(frozen=True)
-class _KnownSpace(SearchSpace):
+class _KnownSpace(SearchSpace, frozen=True):
     """A space of which one size's candidates are known: searches of a replay need not look again."""
 
     known: tuple[list[Candidate], Tally[str]]

@@ -15,7 +15,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from recorded import FILES, PARTS, Cases, Round, read
 from verdict_noise import FLUKE_MEAN, FLUKES, KINDS, Kind
 
 from gpuprof.comparison.judging import CLASSES, ENOUGH_ROUNDS, PRIOR_DEGREES, SESSIONS, Times, class_of, judge
+from gpuprof.records import replace
 
 #: Rounds a side whose power the tables show.
 POWER_ROUNDS = (4, 8, 16, 24)

@@ -3,11 +3,10 @@
 """The parts of what is learnt about one case, each measured, counted or derived for itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from gpuprof.schema import Count, Error, Extent, Integer, NonNegative, Positive, Tally
 
@@ -29,8 +28,7 @@ Cause = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemRecord:
+class ProblemRecord(Struct, frozen=True):
     """What a case computed.
 
     Args:
@@ -79,8 +77,7 @@ def size_label(extents: tuple[int, ...]) -> str:
     return str(extents[0]) if len(set(extents)) == 1 else "x".join(map(str, extents))
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True):
     """How a case's output compared with the float64 reference.
 
     Args:
@@ -112,8 +109,7 @@ class Verification:
         return not self.wrong_elements and not self.detail
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Event-timed samples of one launch each.
 
     Args:
@@ -145,8 +141,7 @@ class Timing:
         return tuple(sample for samples in self.rounds_us for sample in samples)
 
 
-@dataclass(frozen=True, slots=True)
-class TimingPair:
+class TimingPair(Struct, frozen=True):
     """Times with the L2 cache flushed before each launch (cold, the headline) and back to back (warm).
 
     Args:
@@ -158,8 +153,7 @@ class TimingPair:
     warm: Timing | None
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What one launch occupies, from the compiler's report.
 
     Args:
@@ -179,8 +173,7 @@ class Resources:
         return self.static_shared_bytes + self.dynamic_shared_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(Struct, frozen=True):
     """Resident warps per SM as a share of the device's limit.
 
     Args:
@@ -198,8 +191,7 @@ class Occupancy:
     achieved_reason: str | None = "measured by Nsight Compute only: add --ncu"
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchRecord:
+class LaunchRecord(Struct, frozen=True):
     """One of the launches that a case takes.
 
     Args:
@@ -216,8 +208,7 @@ class LaunchRecord:
     occupancy_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(Struct, frozen=True):
     """One named event count.
 
     Args:
@@ -248,8 +239,7 @@ class Counter:
     is_estimate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClockState:
+class ClockState(Struct, frozen=True):
     """One reading of the GPU's clocks and of what holds them back.
 
     Args:
@@ -263,16 +253,14 @@ class ClockState:
     throttle_reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """Readings directly before and after a case was timed."""
 
     before: ClockState
     after: ClockState
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Struct, frozen=True):
     """Counts attributed to one line of the kernel's source, by the contract's counter names.
 
     Args:
@@ -283,8 +271,7 @@ class SourceLine:
     counters: Mapping[str, Tally]
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The least time that one part of the device needs for a case.
 
     Args:
@@ -307,8 +294,7 @@ class Bound:
     counters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLine:
+class ModelLine(Struct, frozen=True):
     """What a source line takes of a modelled time.
 
     Args:
@@ -322,8 +308,7 @@ class ModelLine:
     reasons: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A predicted time: never one that was measured.
 
     Args:
@@ -339,12 +324,11 @@ class Model:
     median_us: Positive
     low_us: Positive
     high_us: Positive
-    reasons: Mapping[str, float] = field(default_factory=dict)
+    reasons: Mapping[str, float] = {}
     lines: tuple[ModelLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Where a case that failed, hung or is wrong went wrong, as a run on the SIMT executor showed it.
 
     Args:

@@ -6,9 +6,10 @@ Nsight Compute's metrics are named as it names them. Where architectures name th
 names stand in order of preference, and the one that a report holds is kept beside the value.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
+
+from msgspec import Struct
 
 #: What a kernel may use that has counters of its own: copies that pass those of loads and stores by, and
 #: tensor cores.
@@ -22,8 +23,7 @@ _DURATION = "ncu_duration_us"
 _OF_THE_LARGEST = (OCCUPANCY, "registers_per_thread")
 
 
-@dataclass(frozen=True, slots=True)
-class CounterInfo:
+class CounterInfo(Struct, frozen=True):
     """One counter.
 
     Args:

@@ -7,17 +7,17 @@ and values is the business of `problems.problem`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
 
 Role = Literal["in", "out", "inout"]
 Rate = Literal["flops", "bytes"]
 ScalarType = Literal["real", "sum", "f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64"]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayDeclaration:
+class ArrayDeclaration(Struct, frozen=True):
     """One array.
 
     Args:
@@ -37,8 +37,7 @@ class ArrayDeclaration:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarDeclaration:
+class ScalarDeclaration(Struct, frozen=True):
     """One number that kernels take besides the sizes; an option of the command line.
 
     Args:
@@ -53,8 +52,7 @@ class ScalarDeclaration:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionDeclaration:
+class OptionDeclaration(Struct, frozen=True):
     """One way in which kernels of an operation may differ in what they compute; a header names it.
 
     Args:
@@ -68,8 +66,7 @@ class OptionDeclaration:
     ceiling: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What the operation needs, as formulas of dimensions, scalars, `real_bytes` and `result_bytes`.
 
     Args:
@@ -82,8 +79,7 @@ class Work:
     rate: Rate
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """How one output is held against its reference.
 
     Args:
@@ -107,8 +103,7 @@ class Check:
     together: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceDeclaration:
+class ReferenceDeclaration(Struct, frozen=True):
     """Something else that computes the operation, to compare kernels with.
 
     Args:
@@ -128,19 +123,18 @@ class ReferenceDeclaration:
     idea: str
     on_host: bool = False
     library: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
     dtypes: tuple[str, ...] = ()
     function: str = ""
     arguments: tuple[str, ...] = ()
-    keywords: Mapping[str, str] = field(default_factory=dict)
+    keywords: Mapping[str, str] = {}
 
     def computes_in(self, dtype: str) -> bool:
         """Whether it is called in runs of a type."""
         return not self.dtypes or dtype in self.dtypes
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceReferenceDeclaration:
+class DeviceReferenceDeclaration(Struct, frozen=True):
     """Device code that computes what the checks say, where NumPy would take minutes.
 
     Args:
@@ -158,8 +152,7 @@ class DeviceReferenceDeclaration:
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True, dict=True):
     """What is computed, apart from its size.
 
     Args:
@@ -192,8 +185,8 @@ class Operation:
     inputs: Mapping[str, str]
     work: Work
     checks: Mapping[str, Check]
-    ceiling_checks: Mapping[str, Check] = field(default_factory=dict)
-    parts: Mapping[str, str] = field(default_factory=dict)
+    ceiling_checks: Mapping[str, Check] = {}
+    parts: Mapping[str, str] = {}
     independent: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     device_reference: DeviceReferenceDeclaration | None = None

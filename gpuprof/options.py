@@ -10,14 +10,17 @@ value.
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from msgspec import Struct
+
 from gpuprof.errors import InputError
 from gpuprof.problems.dtypes import RUN_TYPES
 from gpuprof.problems.sizes import NUMBER
+from gpuprof.records import replace
 
 #: An environment variable of this beginning is a label too, in small letters: GPUPROF_LABEL_RACK is `rack`.
 VARIABLES = "GPUPROF_LABEL_"
@@ -72,8 +75,7 @@ _MEASURING = ("profile", "compare", "tune")
 _PROFILE, _TUNE = ("profile",), ("tune",)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One option: its default, its text in `--help`, and what stands there for its value.
 
     Args:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, 
 from gpuprof.files import MOST_RESULTS_BYTES, RESULTS_NAME, read_content
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
 from gpuprof.schema import SchemaError, decoded, from_json, loads, to_json
 from gpuprof.text import cut

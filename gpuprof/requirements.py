@@ -3,9 +3,10 @@
 """What gpuprof requires of pip, held against what is installed: its own metadata say both."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
+
+from msgspec import Struct
 
 from gpuprof.errors import ToolError, foreign
 
@@ -14,8 +15,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*\(?>=\s*([\d.]+)\)?")
 _FOUND_ELSEWHERE = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc")
 
 
-@dataclass(frozen=True, slots=True)
-class Unmet:
+class Unmet(Struct, frozen=True):
     """One package that is missing or too old."""
 
     name: str

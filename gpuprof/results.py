@@ -9,11 +9,10 @@ recomputed from the raw samples kept beside them.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from gpuprof.case_parts import Bound as Bound
 from gpuprof.case_parts import Cause as Cause
@@ -49,8 +48,7 @@ Direction = Literal["falls", "rises", "stays"]
 By = Literal["time", "model", "bound"]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One of the kernels that a header chooses among.
 
     Args:
@@ -65,8 +63,7 @@ class Choice:
     least: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
+class PublishedFigure(Struct, frozen=True):
     """What a kernel's authors reported, on their GPU: context, never a target.
 
     Args:
@@ -79,8 +76,7 @@ class PublishedFigure:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(Struct, frozen=True):
     """Rates from the cold median; a share of a peak is None where the peak or the work is unknown.
 
     Effective bandwidth counts the fewest bytes that the problem must move, not what the kernel moved: for a
@@ -113,8 +109,7 @@ class Throughput:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Struct, frozen=True):
     """Everything learnt about one case: one kernel, problem, launch shape and device.
 
     Args:
@@ -179,10 +174,10 @@ class Measurement:
     occupancy_reason: str | None = None
     clocks: Clocks | None = None
     clocks_reason: str | None = None
-    counters: Mapping[str, Counter] = field(default_factory=dict)
+    counters: Mapping[str, Counter] = {}
     counters_reason: str | None = None
-    executor_counters: Mapping[str, Counter] = field(default_factory=dict)
-    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    executor_counters: Mapping[str, Counter] = {}
+    bounds: Mapping[str, Bound] = {}
     bounds_reason: str | None = None
     bound_by: str | None = None
     model: Model | None = None
@@ -212,8 +207,7 @@ class Measurement:
         return not self.is_reference and bool(self.source_hash)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRecord:
+class KernelRecord(Struct, frozen=True):
     """A kernel's header and source as they were when it was measured; or a reference, which has no source.
 
     Args:
@@ -249,13 +243,13 @@ class KernelRecord:
     file_name: str
     published: tuple[PublishedFigure, ...] = ()
     is_reference: bool = False
-    moves: Mapping[str, Direction] = field(default_factory=dict)
+    moves: Mapping[str, Direction] = {}
     after: str = ""
     choices: tuple[Choice, ...] = ()
     on_host: bool = False
     citation: str = ""
     citation_url: str = ""
-    parameters: Mapping[str, Integer] = field(default_factory=dict)
+    parameters: Mapping[str, Integer] = {}
 
     @classmethod
     def without_source(cls, id: str, operation: str, rung: float, title: str = "", idea: str = "") -> Self:
@@ -265,16 +259,14 @@ class KernelRecord:
         return cls(id=id, operation=operation, title=title, rung=rung, idea=idea, aliases=(), **empty)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """Which gpuprof wrote the file."""
 
     name: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """One thing that a GPU's driver tells of its state."""
 
     title: str
@@ -283,8 +275,7 @@ class Condition:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where one of a run's devices is, and the state in which the run found it.
 
     Args:
@@ -299,7 +290,7 @@ class Place:
     selector: str
     host: str = ""
     bus_id: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = {}
     conditions: tuple[Condition, ...] = ()
     lost: str | None = None
 
@@ -310,8 +301,7 @@ class Place:
         return ", ".join(filter(None, (self.host, number)))
 
 
-@dataclass(frozen=True, slots=True)
-class TunedPoint:
+class TunedPoint(Struct, frozen=True):
     """One point of a search: a kernel with values for its parameters and a block.
 
     Args:
@@ -330,8 +320,7 @@ class TunedPoint:
 OTHER_REASONS = "For other reasons."
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
+class Tuned(Struct, frozen=True):
     """What a search found at one size. Times of its points stand with the cases.
 
     Args:
@@ -357,8 +346,7 @@ class Tuned:
     device: Count = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(Struct, frozen=True):
     """That a run was a search, among what, and what it found.
 
     Args:
@@ -374,8 +362,7 @@ class Tuning:
     sizes: tuple[Tuned, ...] = ()
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True, dict=True):
     """All measurements of one invocation and the environment they were taken in.
 
     Args:
@@ -410,11 +397,11 @@ class Run:
     seed: Count
     operations: Mapping[str, Operation]
     kernels: tuple[KernelRecord, ...]
-    asked: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    resumed_utc: tuple[str, ...] = field(default=(), kw_only=True)
-    places: tuple[Place, ...] = field(default=(), kw_only=True)
-    labels: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    tuning: Tuning | None = field(default=None, kw_only=True)
+    asked: Mapping[str, str] = {}
+    resumed_utc: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    labels: Mapping[str, str] = {}
+    tuning: Tuning | None = None
     cases: tuple[Measurement, ...]
 
     def place(self, number: int) -> Place:

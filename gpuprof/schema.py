@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen dataclasses to JSON and back, held to their types.
+"""Records to JSON and back, held to their types.
 
 msgspec checks every key, type and constraint (`Meta`), so that a damaged or foreign file is refused with the
 path of the offending value instead of failing later. Unknown keys are ignored, so that added fields stay
@@ -55,7 +55,7 @@ class SchemaError(ValueError):
 
 
 def to_text(value: Any, **how: Any) -> str:
-    """The JSON text of dataclasses, tuples and mappings, bytes in base 64; `how` is for `json.dumps`.
+    """The JSON text of records, tuples and mappings, bytes in base 64; `how` is for `json.dumps`.
 
     Raises:
         ValueError: A float is NaN or infinite; JSON has neither, and no measurement may be one.
@@ -117,7 +117,7 @@ def _decoder(kind: Hashable) -> "msgspec.json.Decoder[Any]":
 
 
 def from_json(kind: type[T], value: Any) -> T:
-    """An instance of a dataclass, or of any type that its fields may have, from what `loads` returns.
+    """An instance of a record, or of any type that its fields may have, from what `loads` returns.
 
     Raises:
         SchemaError: A key is missing, or a value has the wrong type or breaks a constraint of its type.

@@ -4,10 +4,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from statistics import stdev
 
+from msgspec import Struct
+
 from gpuprof.devices.device import Device
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Throughput, Timing, TimingPair
 
 #: Two-sided 95 % quantile of the normal distribution.
@@ -132,8 +134,7 @@ def round_medians_us(rounds_us: Sequence[Sequence[float]]) -> list[float]:
     return [percentile(sorted(samples), 0.5) for samples in rounds_us if samples]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingBudget:
+class SamplingBudget(Struct, frozen=True, kw_only=True):
     """When enough samples are enough.
 
     Args:

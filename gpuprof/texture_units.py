@@ -5,8 +5,9 @@
 They stand by themselves so that reading a kernel's header does not load the executor.
 """
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 Kind = Literal["1d", "2d", "3d", "1d_layered", "2d_layered", "cube", "cube_layered"]
 Filter = Literal["point", "linear"]
@@ -25,8 +26,7 @@ CHANNELS = (1, 2, 4)
 FACES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """What the extents of a kind of texture mean.
 
     `axes` are coordinates of a texel within its layer; layers are never filtered across; `largest` holds for
@@ -54,8 +54,7 @@ LARGEST_LINEAR = {"1d": (1 << 28, 1, 1), "2d": (131072, 65000, 1)}
 PITCH_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Texels:
+class Texels(Struct, frozen=True):
     """How texels lie in an array: along x, then y, then z or the layers; the channels of each together.
 
     Args:
@@ -87,8 +86,7 @@ class Texels:
         return self.extents[0] * self.texel_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """How a texture gives a value for coordinates.
 
     Args:

@@ -4,10 +4,9 @@
 
 from collections.abc import Sequence
 
-from changed import replace
-
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.records import replace
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
 
 

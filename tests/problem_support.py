@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from changed import replace
-
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.instructions import Links, NoLink
 from gpuprof.devices.cards import load_card
@@ -19,6 +17,7 @@ from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.options import RunOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.records import replace
 from gpuprof.results import Measurement
 
 

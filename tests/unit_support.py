@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from changed import replace
 from command_server import command_server
 from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
@@ -30,6 +29,7 @@ from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
 from gpuprof.options import SelectOptions
+from gpuprof.records import replace
 from gpuprof.results import (
     SCHEMA_VERSION,
     Counter,

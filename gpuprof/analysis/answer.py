@@ -3,7 +3,6 @@
 """The answer of one ladder: who is fastest, by how much, what limits it, and what to do about that."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_
 from gpuprof.analysis.models import model_interval, modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import status_of
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Model, Run
 from gpuprof.text import format_extent, listed
 
@@ -41,8 +41,7 @@ class Versus(Struct, frozen=True):
         return f"{numbers.ratio(self.factor)} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a ladder says, as data: every renderer picks from it and shows the same words.
 
     Args:
@@ -72,7 +71,7 @@ class Answer:
     limiter: Limiter | None = None
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = {}
     doubt: str = ""
     action: Action | None = None
     lead: str = ""

@@ -3,7 +3,6 @@
 """The ladder: every kernel of one problem size in rung order, each against the rung before it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
@@ -18,6 +17,7 @@ from gpuprof.analysis.limits import Limits, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, differ, speed_of
 from gpuprof.analysis.status import is_ceiling, is_reference, on_host, status_of
+from gpuprof.records import replace
 from gpuprof.results import Direction, KernelRecord, Measurement, Run
 
 #: A figure that moves by no more than this share of what it was stays.
@@ -78,8 +78,7 @@ def _value(figure: Figure, subject: Subject) -> float | None:
 _OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped": 4}
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Struct, frozen=True):
     """One kernel at one size, over blocks and parameters.
 
     Args:

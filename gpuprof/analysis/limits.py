@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What limits a case: floors of its parts, what binds, and where."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.memo import remembered
@@ -36,8 +37,7 @@ class HotLine(NamedTuple):
     share_pct: float
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The bounds of one case, the one that binds first; no line is hot where none was counted."""
 
     floors: tuple[Floor, ...]

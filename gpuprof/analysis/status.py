@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a case is within its run: rung or reference, how it ended, how it fills the device; and a caution."""
 
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
 from msgspec import Struct
 
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
@@ -58,8 +58,7 @@ def name_of_case(case: Measurement) -> str:
 Tone = Literal["good", "bad", "muted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """How a case ended: word, sign and colour family; where it is usable, its figures may be compared.
 
     The sign is one character, so that no reader depends on colour.

@@ -4,11 +4,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral, Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, asked, nearest_file, reason
@@ -29,6 +30,7 @@ from gpuprof.measure.request import AUTO, USUAL, Request, Selection, make_reques
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
+from gpuprof.records import replace
 from gpuprof.text import KERNEL_ENDINGS, Extent
 
 if TYPE_CHECKING:
@@ -42,8 +44,7 @@ LaunchValue = Extents | Callable[[Mapping[str, int]], Extents]
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
-@dataclass(frozen=True, slots=True)
-class BareLaunch:
+class BareLaunch(Struct, frozen=True):
     """How kernels without a header are launched; each parameter with one value or several."""
 
     grid: LaunchValue

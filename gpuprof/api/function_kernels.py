@@ -5,7 +5,6 @@
 import inspect
 import linecache
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from gpuprof.kernels.kernel import Built, Kernel, Launch
 from gpuprof.measure.request import Request, make_request
 from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.records import replace
 from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code, version_of
 
 if TYPE_CHECKING:

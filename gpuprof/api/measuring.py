@@ -4,7 +4,6 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -29,6 +28,7 @@ from gpuprof.options import CounterOptions, RunOptions, SelectOptions, run_optio
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, Extent

@@ -4,10 +4,11 @@
 
 import linecache
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from gpuprof.api.calling import LaunchValue, address_tables, extents, given_call, of_function
 from gpuprof.api.keywords import HeaderKeywords
@@ -19,6 +20,7 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.request import Request, Selection, make_request
 from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.records import replace
 from gpuprof.toolchain.function_compilers import ArrayOf, FunctionCode, JitCall, compile_calls, version_of
 
 if TYPE_CHECKING:
@@ -35,8 +37,7 @@ def is_triton(what: Any) -> bool:
     return type(what).__module__.split(".")[0] == "triton" and hasattr(what, "fn")
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
+class _Function(Struct, frozen=True):
     """A function without its decorators: its configurations, and what computes further constants."""
 
     jit: Any

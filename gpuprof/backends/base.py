@@ -4,8 +4,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped
@@ -32,8 +33,7 @@ NOT_COUNTED = "per-line counts come from the executor, which did not count it"
 Functions = Mapping[str, CompiledKernel]
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """What running one case taught; fields as in `results.Measurement`."""
 
     outcome: Outcome
@@ -48,7 +48,7 @@ class Findings:
     event_pair_us: float | None = None
     clocks: Clocks | None = None
     clocks_reason: str | None = None
-    counters: Mapping[str, Counter] = field(default_factory=dict)
+    counters: Mapping[str, Counter] = {}
     counters_reason: str | None = None
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
@@ -154,6 +154,6 @@ class CompileOnlyBackend(Backend):
 
     def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Say of every part why it is missing."""
-        names = (each.name for each in fields(Findings) if each.name.endswith("_reason"))
+        names = (name for name in Findings.__struct_fields__ if name.endswith("_reason"))
         reasons: dict[str, Any] = dict.fromkeys(names, self._reason)
         return Findings("skipped", f"Compiled, not run: {self._reason}.", **reasons)

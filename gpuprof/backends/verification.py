@@ -3,7 +3,6 @@
 """What both backends say of a comparison: several outputs as one verdict, and what must not be read."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import isfinite
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.wrong_values import describe_wrong
+from gpuprof.records import replace
 from gpuprof.results import Verification
 
 _SAME = (

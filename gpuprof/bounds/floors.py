@@ -9,7 +9,6 @@ as whole blocks can be.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from gpuprof.bounds.parts import (
     BULK_READS,
@@ -28,6 +27,7 @@ from gpuprof.bounds.parts import (
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import reached
 from gpuprof.devices.rates import SmRate, sm_rates
+from gpuprof.records import replace
 from gpuprof.results import Bound, Counter, Measurement
 
 #: Share of a bound below which a time is no measurement of that work. What lies between is within what

@@ -3,7 +3,8 @@
 """The parts of a device that may bind a kernel, and which counts say how much each has to do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.devices.device import TENSOR_TYPES
 
@@ -15,16 +16,14 @@ SECTORS_PER_PASS = 4
 _OPERATIONS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PartWork:
+class PartWork(Struct, frozen=True):
     """A way to know how much one part of an SM has to do: each unit of these counters is `each` of it."""
 
     counters: tuple[str, ...]
     each: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part of a device: its key in results files, which is that of its rate, and ways to know its work."""
 
     key: str

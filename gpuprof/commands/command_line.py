@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +28,7 @@ from gpuprof.options import (
     options_of,
     run_options,
 )
+from gpuprof.records import replace
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder

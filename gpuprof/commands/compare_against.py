@@ -13,12 +13,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from os.path import normpath
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof import signals
 from gpuprof.commands.compare_runs import show
@@ -35,6 +36,7 @@ from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import measure_in_turns
 from gpuprof.options import Given, SelectOptions
+from gpuprof.records import replace
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS
 
@@ -46,8 +48,7 @@ _MOST_BYTES = 256 << 20
 _NOT_IN_ONE = "--against needs a git repository."
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """The git repository that kernels are in."""
 
     root: Path

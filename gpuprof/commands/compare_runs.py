@@ -4,7 +4,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from gpuprof.commands.gating import read_gates, status_of_comparisons
 from gpuprof.commands.output import Outputs
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.options import GateOptions, Given, only_measuring
+from gpuprof.records import replace
 from gpuprof.results import Tool
 
 if TYPE_CHECKING:

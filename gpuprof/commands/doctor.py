@@ -10,7 +10,6 @@ import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, GpuprofError
 from gpuprof.machine import available_memory_bytes, gib, usable_cores
 from gpuprof.private_folder import PrivateFolder
+from gpuprof.records import replace
 from gpuprof.results import Condition, ConditionState
 from gpuprof.text import one_line
 from gpuprof.toolchain.cache import cache_directory

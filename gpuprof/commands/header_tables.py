@@ -5,9 +5,10 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
+
+from msgspec import Struct
 
 from gpuprof.backends.arguments import HANDLES, points_to
 from gpuprof.cubin_file import function_of
@@ -63,8 +64,7 @@ def read(question: Callable[..., T], *given: object) -> T | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """What a kernel takes: a parameter, or a member of a struct that is one.
 
     Args:
@@ -95,8 +95,7 @@ class Taken:
         return self.type.endswith("*") or bool(self.handle)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFacts:
+class SourceFacts(Struct, frozen=True):
     """What a source says beside the parameters of a kernel.
 
     Args:
@@ -329,8 +328,7 @@ class _Operation:
             yield f'{self.lists.get(name, name)} = {{ value = ""{error} }}'
 
 
-@dataclass(frozen=True, slots=True)
-class _Launch:
+class _Launch(Struct, frozen=True):
     """What host code says of a launch, None where it does not; a block may be `fixed`, or depend on sizes."""
 
     grid: list[str] | None

@@ -8,10 +8,11 @@ import sys
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from gpuprof import signals, timeline
 from gpuprof.console import hand_over, say, tell
@@ -28,8 +29,7 @@ RUNS = Path("gpuprof-results")
 LATEST = RUNS / "latest"
 
 
-@dataclass(slots=True)
-class Outputs:
+class Outputs(Struct):
     """Where files go, by their kind; the kind that standard output takes, in place of the answer, if any."""
 
     files: dict[str, Path]
@@ -75,7 +75,6 @@ class Outputs:
         print_written(*self.files.values(), aside=bool(self.printed))
 
 
-@dataclass(slots=True)
 class RunOutputs(Outputs):
     """Where the files of a run go, results and report always: to a folder of its own where none is named."""
 

@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from keyword import iskeyword
 from math import prod
@@ -36,6 +35,7 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.header import header_span
 from gpuprof.problems.declaration import RESERVED
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.records import replace
 from gpuprof.text import listed, one_line, renamed
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of

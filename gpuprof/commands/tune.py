@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -33,6 +32,7 @@ from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.operation import Operation
 from gpuprof.options import Given, SelectOptions
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, listed

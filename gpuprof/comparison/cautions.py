@@ -5,7 +5,8 @@
 import re
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.counts import has_any, sampled
@@ -14,6 +15,7 @@ from gpuprof.analysis.speed import NOISE_LIMIT, is_noisy, speed_of
 from gpuprof.analysis.status import Banner, exceeded_limit, is_reference, name_of_case, on_host, status_of
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.counters import COUNTERS, describe
+from gpuprof.records import replace
 from gpuprof.results import Clocks, ClockState, Counter, Measurement, Run
 from gpuprof.text import listed
 
@@ -36,8 +38,7 @@ _COPY = re.compile(r"\bcp\.async\.c[ag]\.")
 _PREDICATED = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s*\[[^;\]]*\]\s*,\s*\[[^;\]]*\]\s*,\s*\d+\s*,\s*%")
 
 
-@dataclass(frozen=True, slots=True)
-class CounterDifference:
+class CounterDifference(Struct, frozen=True):
     """One counter of one case that executor and hardware count differently, without a known reason."""
 
     case: Measurement

@@ -4,9 +4,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.changes import FigureChange
@@ -45,8 +46,7 @@ EXACT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CaseVerdict:
+class CaseVerdict(Struct, frozen=True):
     """A case that both runs have; `same_source` is None where a library ran."""
 
     base: Subject
@@ -66,8 +66,7 @@ class CaseVerdict:
         return case_name(self.new.run, self.new.case)
 
 
-@dataclass(frozen=True)
-class ComparedRuns:
+class ComparedRuns(Struct, frozen=True, dict=True):
     """A base and a new run, with their names: cases of both in the new run's order, and those of one only."""
 
     base_name: str

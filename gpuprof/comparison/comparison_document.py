@@ -3,8 +3,9 @@
 """A comparison as a JSON document with a version of its own; docs/compare.schema.json is its schema."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import Subject
@@ -18,8 +19,7 @@ from gpuprof.results import BackendName, Outcome, Run, Tool
 from gpuprof.schema import Count, Extent, Integer, NonNegative, to_text
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
+class ComparedRun(Struct, frozen=True):
     """One of the runs.
 
     Args:
@@ -36,8 +36,7 @@ class ComparedRun:
     rounds: Count
 
 
-@dataclass(frozen=True, slots=True)
-class MovedFigure:
+class MovedFigure(Struct, frozen=True):
     """A figure that no noise touches and that is not what it was.
 
     Args:
@@ -54,8 +53,7 @@ class MovedFigure:
     after: float | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TimeChange:
+class TimeChange(Struct, frozen=True):
     """How the time of a case changed, or its modelled time where the verdict's basis is `model`.
 
     All changes are relative: 0.02 is 2 % slower.
@@ -75,8 +73,7 @@ class TimeChange:
     new_rounds_us: tuple[NonNegative, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseDocument:
+class CaseDocument(Struct, frozen=True):
     """One case of either run.
 
     Args:
@@ -111,8 +108,7 @@ class CaseDocument:
     is_reference: bool
 
 
-@dataclass(frozen=True, slots=True)
-class GateDocument:
+class GateDocument(Struct, frozen=True):
     """One gate, and what became of it."""
 
     gate: str
@@ -121,8 +117,7 @@ class GateDocument:
     cases: tuple[Held, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedWithBase:
+class ComparedWithBase(Struct, frozen=True):
     """One new run beside the base.
 
     Args:
@@ -139,8 +134,7 @@ class ComparedWithBase:
     gates: tuple[GateDocument, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonDocument:
+class ComparisonDocument(Struct, frozen=True):
     """What `gpuprof compare --json` writes."""
 
     schema_version: Literal[2]

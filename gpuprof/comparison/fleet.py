@@ -8,9 +8,10 @@ memory that its files would take. What is found is a document; docs/fleet.schema
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import FIGURES, Subject
@@ -19,6 +20,7 @@ from gpuprof.comparison.judging import times_of
 from gpuprof.comparison.matching import of_launch
 from gpuprof.comparison.outliers import CardSeries, FleetKind, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Run, Tool
 from gpuprof.schema import Count
 
@@ -41,8 +43,7 @@ _READINGS = {
 _UNLIKE = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """One card, without its times, as the results file says in which it was first met.
 
     `readings` are medians of what was read around its cases, by the key of `_READINGS`. `told` is what held
@@ -112,8 +113,7 @@ class Card:
                     yield f"{name} {version} where most have {most}"
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCase:
+class FailedCase(Struct, frozen=True):
     """A case without a time on a card where others have one."""
 
     card: str
@@ -121,8 +121,7 @@ class FailedCase:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FleetDocument:
+class FleetDocument(Struct, frozen=True):
     """What `gpuprof fleet --json` writes.
 
     Args:
@@ -140,8 +139,7 @@ class FleetDocument:
     left_out: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class FleetRuns:
+class FleetRuns(Struct, frozen=True):
     """What a fleet's runs amount to, and its cards by their titles.
 
     `sources` are kernels of which the files hold several sources, which are judged apart.

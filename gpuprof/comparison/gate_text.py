@@ -17,9 +17,10 @@ import ast
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.bounds.parts import PARTS
@@ -85,8 +86,7 @@ _RELATIONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """One comparison of a figure with a value in its unit, or of its relative change with a share.
 
     Without a figure the name is part of a case's identity, or a verdict or what a case is to the comparison,
@@ -102,8 +102,7 @@ class Clause:
     relative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """Several conditions, `and` or `or` between them; or `not` before one."""
 
     word: str

@@ -10,8 +10,9 @@ says so.
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from gpuprof.analysis.figures import Figure, Subject
 from gpuprof.analysis.models import modelled_text
@@ -34,8 +35,7 @@ TIMED = {
 GateCondition = tuple[str, Condition]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What a gate says of one case: whether it meets the condition under which the run has failed.
 
     Args:
@@ -48,8 +48,7 @@ class Held:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class GateResult:
+class GateResult(Struct, frozen=True):
     """What became of a gate, as it was written, and every case that was held against it."""
 
     text: str
@@ -100,8 +99,7 @@ class GateResult:
         return f"passed by {plural(judged, 'case')}{left_out}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A case that gates look at: in a comparison with its base, where it has one."""
 
     name: str

@@ -18,10 +18,11 @@ kernels take one of two times by where their arrays lie.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, fmean, median
 from statistics import variance as variance_of
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from gpuprof.analysis.models import difference_error
 from gpuprof.results import Measurement, Model, Timing
@@ -49,8 +50,7 @@ _Z_POWER = NormalDist().inv_cdf(0.95)
 _MEDIAN, _QUARTILES = math.sqrt(math.pi / 2), 1.349
 
 
-@dataclass(frozen=True, slots=True)
-class TimeClass:
+class TimeClass(Struct, frozen=True):
     """How much times of identical code differ from run to run, of launches of one order of duration.
 
     A round is a fresh process with fresh allocations. Between rounds arrays and code lie elsewhere, which
@@ -95,8 +95,7 @@ def class_of(time_us: float) -> TimeClass:
     return next(kind for kind in CLASSES if time_us < kind.below_us)
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """The median of each round of a case, above 0, and how well they were measured.
 
     `error` is the standard error of such a median as its samples show it, as a share; `event_us` what was
@@ -108,8 +107,7 @@ class Times:
     event_us: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """How a time changed, as a share of the base: 0.02 is 2 % more time, -0.02 is 2 % less.
 
     `detectable` is the smallest slowdown that would have been found nine times of ten; of modelled times

@@ -3,9 +3,10 @@
 """Which case of one run belongs to which of another, and what else differs between them and misleads."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
@@ -39,8 +40,7 @@ SURROUNDINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """What two runs do not have in common; `misleads` says why that forbids comparing them, or is empty."""
 
     what: str
@@ -146,8 +146,7 @@ Key = tuple[Any, ...]
 KeyOf = Callable[[Run, Measurement], Key]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two cases that are compared, or one alone; and in words what block or parameter differs."""
 
     base: Measurement | None

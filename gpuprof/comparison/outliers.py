@@ -19,9 +19,10 @@ card only where rounds confirm it: see `_is_beyond_chance`.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from statistics import fmean, median, median_low
+
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.judging import CARDS, FLUKES, PRIOR_DEGREES, class_of, student, trimmed
@@ -54,17 +55,16 @@ _ENOUGH_CARDS = 12
 _NOTHING = 0.0005
 
 
-@dataclass
-class CardSeries:
+class CardSeries(Struct, dict=True):
     """One case on all cards: by the card, the median of each round, at least one, all above 0.
 
     `part` of the GPU binds it; it is empty where that is not known. `failures` says why a card has none.
     """
 
     name: str
-    rounds_us: dict[str, list[float]] = field(default_factory=dict)
+    rounds_us: dict[str, list[float]] = {}
     part: str = ""
-    failures: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = {}
 
     @cached_property
     def times_us(self) -> dict[str, float]:
@@ -82,8 +82,7 @@ class CardSeries:
         return {card: value - middle for card, value in logs.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Deviation:
+class Deviation(Struct, frozen=True):
     """How far a card lies from the fleet median.
 
     Args:
@@ -103,8 +102,7 @@ class Deviation:
         return abs(self.change) >= self.threshold
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Outlier:
+class Outlier(Struct, frozen=True):
     """A card that differs from the fleet median.
 
     Args:
@@ -171,8 +169,7 @@ def far(change: float) -> str:
     return f"{numbers.percent(abs(100 * change), 2)} {'slower' if change > 0 else 'faster'}"
 
 
-@dataclass(frozen=True, slots=True)
-class FleetCase:
+class FleetCase(Struct, frozen=True):
     """One case on all cards that ran it.
 
     Args:
@@ -188,8 +185,7 @@ class FleetCase:
     spread: NonNegative | None
 
 
-@dataclass(frozen=True, slots=True)
-class FleetKind:
+class FleetKind(Struct, frozen=True):
     """All cards of one model.
 
     Args:

@@ -3,8 +3,9 @@
 """Points of a kernel at a size, of a search or of a run with several: their figures, and who is best."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import Group, kernel_record
@@ -24,8 +25,7 @@ _MOST_NAMED = 3
 _OPENING = frozenset({"A", "Its", "It", "No", "The"})
 
 
-@dataclass(frozen=True, slots=True)
-class TunedRow:
+class TunedRow(Struct, frozen=True):
     """One point that was timed or counted: values of what was searched as typed, and what decides of it.
 
     A tied one is the best, or cannot be told apart from it; the default is the header's.
@@ -38,8 +38,7 @@ class TunedRow:
     is_default: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TunedSize:
+class TunedSize(Struct, frozen=True):
     """Points of one size with a figure, the best first, and those without; `tuned` is what a search recorded.
 
     `several` says that points are of several kernels.

@@ -5,11 +5,13 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.brackets import without_parentheses, without_template_lists
 from gpuprof.cuda_source.masking import masked, one_branch, without_directives
+from gpuprof.records import replace
 
 _STRUCTURE = re.compile(r"[{}()\[\];]")
 _NAMESPACE = re.compile(r"\s*(?:inline\s+)?namespace\b\s*(?P<name>[\w:\s]*)\Z")
@@ -31,8 +33,7 @@ _DEEPEST = 64
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """One declaration at namespace scope.
 
     Args:

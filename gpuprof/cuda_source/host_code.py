@@ -12,7 +12,6 @@ left out where no kernel that is wanted can need it.
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, takewhile
 
 from msgspec import Struct
@@ -22,6 +21,7 @@ from gpuprof.cuda_source.declarations import Declaration, declarations, members
 from gpuprof.cuda_source.functions import annotations, kernel_functions
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked, without_directives, without_spans
 from gpuprof.cuda_source.unfolding import makers
+from gpuprof.records import replace
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
 #: Words in front of a function's name that hide no mark of the device.

@@ -7,13 +7,15 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from warnings import catch_warnings, simplefilter
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.masking import masked, without_directives
+from gpuprof.records import replace
 
 #: What says nothing to a formula of integers: casts, and the suffix of a number.
 _CASTS = re.compile(
@@ -41,8 +43,7 @@ class UnreadableError(Exception):
     """The text does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
-class _HostCall:
+class _HostCall(Struct, frozen=True):
     """A launch or call: the head of the function around it, what stands before it, and what it gives."""
 
     head: str

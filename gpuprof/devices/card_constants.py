@@ -8,13 +8,15 @@ measured card nearest to it, scaled by what both are known to have.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from msgspec import Struct
+
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import reached
+from gpuprof.records import replace
 
 #: Measured by the clock of results, in microseconds: much the same on every card of today.
 _MEASURED_CAPABILITY = (9, 0)
@@ -25,8 +27,7 @@ DRAM_RUNS = (64, 128, 256, 1024)
 _OF_SM = ("fma_latency_cycles", "shared_latency_cycles", "l1_latency_cycles")
 
 
-@dataclass(frozen=True, slots=True)
-class CardConstants:
+class CardConstants(Struct, frozen=True):
     """Constants of a card.
 
     Args:

@@ -5,10 +5,11 @@
 import difflib
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.devices.device import (
     Device,
@@ -21,8 +22,7 @@ from gpuprof.errors import InputError
 from gpuprof.schema import from_json
 
 
-@dataclass(frozen=True, slots=True)
-class Granularity:
+class Granularity(Struct, frozen=True):
     """Units in which an SM hands out its resources.
 
     Args:

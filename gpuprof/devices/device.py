@@ -7,10 +7,9 @@ A `Device` comes either from a driver's attributes (`source="driver"`) or from t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from gpuprof.errors import InputError
 from gpuprof.schema import Count, Extent, NonNegative, Positive
@@ -67,8 +66,7 @@ def parse_arch(text: str) -> tuple[int, int]:
     return int(digits[:-1]), int(digits[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """Limits and peaks of one GPU.
 
     Args:
@@ -113,7 +111,7 @@ class Device:
     source: DeviceSource
     measured_copy_bandwidth_gbps: Positive | None = None
     measured_copy_bandwidth_reason: str | None = None
-    measured_rates: Mapping[str, Positive] = field(default_factory=dict)
+    measured_rates: Mapping[str, Positive] = {}
     measured_rates_reason: str | None = None
 
     @property

@@ -3,7 +3,8 @@
 """The rates that are measured once on each GPU: their names and meanings, and the part that each is of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device
 from gpuprof.devices.rates import architecture_latencies, sm_rates
@@ -15,8 +16,7 @@ _LATENCY = "_latency_cycles"
 _FLOPS = 2 * _LANES
 
 
-@dataclass(frozen=True, slots=True)
-class RateInfo:
+class RateInfo(Struct, frozen=True):
     """One measured rate."""
 
     label: str

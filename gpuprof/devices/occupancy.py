@@ -9,7 +9,7 @@ between L1 cache and shared memory takes a few fixed sizes, and the largest one 
 raises the split as far as the resident blocks need.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gpuprof.devices.cards import Granularity, granularity
 from gpuprof.devices.device import Device
@@ -23,8 +23,7 @@ _FIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TheoreticalOccupancy:
+class TheoreticalOccupancy(Struct, frozen=True):
     """Resident blocks and warps of one launch shape.
 
     `limiter` allows no further block: `registers`, `shared memory`, `threads` or `blocks`, joined by "and".
@@ -35,8 +34,7 @@ class TheoreticalOccupancy:
     blocks_per_sm: int
 
 
-@dataclass(frozen=True, slots=True)
-class OccupancyLimit:
+class OccupancyLimit(Struct, frozen=True):
     """How many blocks one resource of an SM holds.
 
     `blocks` is None where a block takes none of it; `reckoned` is the arithmetic in words and figures.

@@ -4,10 +4,11 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device, fma_per_cycle, tensor_fma_per_cycle
 
@@ -16,8 +17,7 @@ _TENSOR = "architecture whitepaper, dense tensor-core rate"
 _LANES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class SmRate:
+class SmRate(Struct, frozen=True):
     """The highest rate of one part of an SM."""
 
     per_cycle: float

@@ -4,10 +4,11 @@
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
 from gpuprof.files import read_code
@@ -19,14 +20,14 @@ from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operatio
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.formulas import variables
+from gpuprof.records import replace
 from gpuprof.results import KernelRecord
 from gpuprof.text import KERNEL_ENDINGS
 
 _STUDIES = "studies.toml"
 
 
-@dataclass(frozen=True)
-class Ladder:
+class Ladder(Struct, frozen=True):
     """One operation and the kernels that compute it."""
 
     operation: Operation

@@ -10,7 +10,6 @@ differ in their parameters only: each is a `[[variants]]` entry.
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
@@ -42,6 +41,7 @@ from gpuprof.kernels.tensor_map import read_tensor_maps
 from gpuprof.kernels.texture import read_textures
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import declares_operation, read_operation
+from gpuprof.records import replace
 from gpuprof.results import Choice, Direction, PublishedFigure
 from gpuprof.schema import Positive, complaint_about
 from gpuprof.tables import FilePlace, TableReader, is_identifier, is_integer, read_toml

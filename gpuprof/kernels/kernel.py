@@ -4,9 +4,8 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gpuprof.kernels.candidates import Candidates
 from gpuprof.kernels.tensor_map import TensorMapSpec
@@ -21,8 +20,7 @@ class Requirement(Struct, frozen=True):
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """How a kernel is launched: its default block, and formulas of the rest."""
 
     block: tuple[int, int, int]
@@ -89,8 +87,7 @@ class Built(Struct, frozen=True):
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """One kernel: what its file says of it, and the file's text.
 
     Args:
@@ -129,24 +126,24 @@ class Kernel:
     study: Study = field(default_factory=Study)
     reference: str = ""
     aliases: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    constants: Mapping[str, int] = field(default_factory=dict)
-    derived: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
+    parameters: Mapping[str, int] = {}
+    constants: Mapping[str, int] = {}
+    derived: Mapping[str, str] = {}
     requirements: tuple[Requirement, ...] = ()
     published: tuple[PublishedFigure, ...] = ()
     compile_options: tuple[str, ...] = ()
-    defines: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    moves: Mapping[str, Direction] = field(default_factory=dict)
+    defines: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    moves: Mapping[str, Direction] = {}
     after: str = ""
     shape_of: str = ""
-    tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
-    textures: Mapping[str, TextureSpec] = field(default_factory=dict)
+    tensor_maps: Mapping[str, TensorMapSpec] = {}
+    textures: Mapping[str, TextureSpec] = {}
     choices: tuple[Choice, ...] = ()
     launches: tuple[LaunchStep, ...] = ()
-    workspace: Mapping[str, Workspace] = field(default_factory=dict)
-    symbols: Mapping[str, str] = field(default_factory=dict)
+    workspace: Mapping[str, Workspace] = {}
+    symbols: Mapping[str, str] = {}
     poison_inout: bool = True
     candidates: Candidates = field(default_factory=Candidates)
     built: Built | None = None
@@ -180,8 +177,6 @@ class Kernel:
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def record(self) -> KernelRecord:
-        own = {
-            each.name: getattr(self, each.name) for each in fields(KernelRecord) if hasattr(self, each.name)
-        }
+        own = {name: getattr(self, name) for name in KernelRecord.__struct_fields__ if hasattr(self, name)}
         study = {"study": self.study.name, "citation": self.study.citation, "citation_url": self.study.url}
         return KernelRecord(**{**own, **study})

@@ -3,13 +3,13 @@
 """What a header says of launches: `[launch]`, or `[[launches]]` in order, and the workspace between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from gpuprof.kernels.kernel import NO_LAUNCH, Launch, LaunchStep, Workspace
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.records import replace
 from gpuprof.tables import TableReader, is_integer
 
 T = TypeVar("T")

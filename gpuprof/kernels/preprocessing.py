@@ -5,12 +5,14 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.records import replace
 from gpuprof.tables import TableReader, is_identifier, is_integer
 
 #: Macros that every kernel gets.
@@ -20,12 +22,11 @@ _OF_CUDA = ("cuda_runtime_api.h", "cuda_fp16.h", "cuda/std/version")
 _OF_HOST = "stdio.h"
 
 
-@dataclass(frozen=True, slots=True)
-class Preprocessing:
+class Preprocessing(Struct, frozen=True):
     """What the preprocessor is told."""
 
     include: tuple[Path, ...] = ()
-    define: Mapping[str, str] = field(default_factory=dict)
+    define: Mapping[str, str] = {}
 
 
 NOTHING = Preprocessing()

@@ -5,9 +5,10 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
@@ -21,6 +22,7 @@ from gpuprof.kernels.texture import Texture, make_texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.records import replace
 from gpuprof.results import Choice
 from gpuprof.text import Extent, format_extent
 
@@ -30,8 +32,7 @@ MOST_IN_TURN = 1024
 MAX_THREADS_PER_BLOCK = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class OneLaunch:
+class OneLaunch(Struct, frozen=True):
     """One launch of a case.
 
     Args:
@@ -52,11 +53,10 @@ class OneLaunch:
         return math.prod(self.grid) * math.prod(self.block)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredCase:
+class ConfiguredCase(Struct, frozen=True):
     """A kernel, the problem that it computes, and the launches that do so."""
 
-    kernel: Kernel = field(hash=False)
+    kernel: Kernel
     problem: Problem
     launches: tuple[OneLaunch, ...]
     defines: tuple[tuple[str, str], ...]
@@ -64,6 +64,9 @@ class ConfiguredCase:
     workspace: tuple[ArraySpec, ...] = ()
     textures: tuple[Texture, ...] = ()
     params: tuple[tuple[str, int], ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.problem, self.launches, self.defines, self.params))
 
     @property
     def largest(self) -> OneLaunch:

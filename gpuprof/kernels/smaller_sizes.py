@@ -8,7 +8,6 @@ None becomes smaller than one that it was larger than: keys fit into their table
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 
 from gpuprof.bounds.parts import WARP_LANES
@@ -18,6 +17,7 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 
 #: Tiles by which the remainders stay, and how many full ones remain, from the cheapest on.
 _STEPS = ((32, 1), (64, 1), (128, 1), (256, 1), (256, 2), *((256, 4**power) for power in range(1, 12)))

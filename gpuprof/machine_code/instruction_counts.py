@@ -4,10 +4,11 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar
+
+from msgspec import Struct
 
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.sass import SassInstruction
@@ -46,8 +47,7 @@ def _rows(architecture: int) -> dict[str, tuple[str, ...]]:
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """A count that is known exactly, or between two bounds.
 
     It is without an upper limit where the time that threads wait for others decides.
@@ -62,8 +62,7 @@ class Between:
         return self.high - self.low <= 1e-9 * max(1.0, self.low)
 
 
-@dataclass(frozen=True, slots=True)
-class MachineCounts:
+class MachineCounts(Struct, frozen=True):
     """Warp instructions that a launch executes, those under a false predicate too.
 
     `pipes` are by Nsight Compute's names, and opcodes that no pipe is known of are in none; `opcodes` are
@@ -71,9 +70,9 @@ class MachineCounts:
     """
 
     total: Between = Between()
-    pipes: Mapping[str, Between] = field(default_factory=dict)
-    opcodes: Mapping[str, Between] = field(default_factory=dict)
-    lines: Mapping[int, Between] = field(default_factory=dict)
+    pipes: Mapping[str, Between] = {}
+    opcodes: Mapping[str, Between] = {}
+    lines: Mapping[int, Between] = {}
 
 
 def count(launches: Iterable[tuple[Link, Weights]], architecture: int) -> MachineCounts:

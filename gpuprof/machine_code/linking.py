@@ -12,9 +12,10 @@ several blocks speaks for their sum.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
+
+from msgspec import Struct
 
 from gpuprof.executor import Loop, loops_of, reached
 from gpuprof.machine_code.sass import DIVERGED, Block, MachineCode, SassInstruction
@@ -90,8 +91,7 @@ _SPILLS = frozenset({"LDL", "STL"})
 _BRANCHES = frozenset({"BRA", "BRX", "EXIT", "RET"})
 
 
-@dataclass(slots=True)
-class Anchors:
+class Anchors(Struct):
     """Execution-count anchors of one block of machine code: PTX lines that tell how often it runs.
 
     `fixed` lines have instructions that never leave their block; of `guarded` ones, under a predicate, the
@@ -100,16 +100,15 @@ class Anchors:
     one.
     """
 
-    fixed: list[int] = field(default_factory=list)
-    guarded: list[int] = field(default_factory=list)
-    loads: list[int] = field(default_factory=list)
-    others: list[int] = field(default_factory=list)
+    fixed: list[int] = []
+    guarded: list[int] = []
+    loads: list[int] = []
+    others: list[int] = []
     lanes: int | None = None
     branches: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Copies:
+class Copies(Struct, frozen=True):
     """A loop of the PTX, by the basic block where iterations begin, that ptxas unrolled.
 
     Each block of machine code is so many of its iterations: `factors`, by the block's number.
@@ -119,8 +118,7 @@ class Copies:
     factors: Mapping[int, int]
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Struct, frozen=True, dict=True):
     """Machine code and the anchors of its blocks.
 
     `homes` are the basic blocks of the executor's program that a line of the PTX text stands in. Loops go by

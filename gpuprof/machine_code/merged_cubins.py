@@ -9,7 +9,8 @@ that tell it about them, are copied side by side, under names that tell from whi
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gpuprof.cubin_file import HEADER, SECTION, SYMBOL, CubinFile, FileSection, Symbol, name_at
 
@@ -30,8 +31,7 @@ _SYMBOLS, _FIRST_OF_CODE = 3, 6
 _TITLE = re.compile(r"^//-+ \.text\.cubin(\d+)\..*$", re.MULTILINE)
 
 
-@dataclass
-class _Strings:
+class _Strings(Struct):
     content: bytearray = field(default_factory=lambda: bytearray(1))
 
     def add(self, name: bytes) -> int:

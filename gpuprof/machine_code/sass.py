@@ -4,7 +4,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from gpuprof.executor import predecessors
 
@@ -26,8 +27,7 @@ _JUMPS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX"})
 _ENDS = _JUMPS | {"EXIT", "RET", "KILL"}
 
 
-@dataclass(frozen=True, slots=True)
-class SassInstruction:
+class SassInstruction(Struct, frozen=True):
     """One machine instruction.
 
     `guard` is for example `!P0`, or empty; the opcode has its modifiers: `LDG.E.128`. `line` is that of the
@@ -45,8 +45,7 @@ class SassInstruction:
         return self.opcode.partition(".")[0]
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """Instructions that a warp executes one after the other.
 
     At its end it may call the subroutine that begins at the block `callee`; where it `leaves`, warps or some
@@ -69,8 +68,7 @@ class Block:
         return (*self.successors, *(() if self.callee is None else (self.callee,)))
 
 
-@dataclass(frozen=True, slots=True)
-class MachineCode:
+class MachineCode(Struct, frozen=True):
     """A kernel's machine code.
 
     The blocks are in the order of addresses, and the first is the entry; it is `complete` if all ways between
@@ -81,13 +79,12 @@ class MachineCode:
     complete: bool
 
 
-@dataclass(slots=True)
-class _SectionBody:
+class _SectionBody(Struct):
     """A section as read: instructions, and which instruction follows each label."""
 
-    instructions: list[SassInstruction] = field(default_factory=list)
-    labels: dict[str, int] = field(default_factory=dict)
-    functions: list[str] = field(default_factory=list)
+    instructions: list[SassInstruction] = []
+    labels: dict[str, int] = {}
+    functions: list[str] = []
 
 
 def read_machine_code(listing: str, entry: str) -> MachineCode:

@@ -3,27 +3,28 @@
 """One case of a run: a kernel, a problem and a launch shape. It travels by value, its source included."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, choose, configure
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Outcome
 from gpuprof.text import Extent
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """What to measure: a kernel, or without one a reference of the operation, which chooses its launch."""
 
     name: str
     problem: Problem
     block: Extent
     kernel: Kernel | None = None
-    params: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, int] = {}
     alternatives: tuple[Kernel, ...] = ()
     device: int = 0
 
@@ -93,7 +94,7 @@ def unmeasured(
 ) -> Measurement:
     """A measurement in which every part is still missing."""
     reasons: dict[str, Any] = {
-        each.name: why for each in fields(Measurement) if each.name.endswith("_reason")
+        name: why for name in Measurement.__struct_fields__ if name.endswith("_reason")
     }
     reasons["throughput_reason"] = "no time was measured"
     reasons["explanation_reason"] = "there is nothing to explain"

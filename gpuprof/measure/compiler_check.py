@@ -9,7 +9,6 @@ and other orders of a sum stay within it.
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
 from msgspec import Struct
@@ -27,6 +26,7 @@ from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Array, sorted_rows
+from gpuprof.records import replace
 from gpuprof.text import listed
 from gpuprof.toolchain.assembling import Assembler, assemble_with, found_ptxas, target_in
 

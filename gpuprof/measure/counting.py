@@ -9,7 +9,6 @@ of a case that then goes wrong nobody is told.
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from gpuprof.measure.pool import Pool
 from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import Count, Open, Opened
 from gpuprof.measure.request import worth_starting
+from gpuprof.records import replace
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.

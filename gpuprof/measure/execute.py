@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
@@ -18,6 +17,7 @@ from gpuprof.kernels.symbols import left_unset
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
+from gpuprof.records import replace
 from gpuprof.results import LaunchRecord, Measurement, Occupancy, Resources, Throughput
 from gpuprof.toolchain.assembling import NO_PTXAS, Assembler
 from gpuprof.toolchain.nvrtc import CompiledKernel
@@ -133,7 +133,7 @@ def _measure_reference(case: Case, backend: Backend) -> tuple[Measurement, bool]
 
 
 def _with_findings(result: Measurement, backend: Backend, findings: Findings) -> Measurement:
-    result = replace(result, **{name: getattr(findings, name) for name in findings.__dataclass_fields__})
+    result = replace(result, **{name: getattr(findings, name) for name in findings.__struct_fields__})
     if result.timing and result.timing.cold:
         rates = Throughput.of(result.problem, backend.device, result.timing.cold.median_us)
         result = replace(result, throughput=rates, throughput_reason=None)

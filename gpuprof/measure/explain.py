@@ -10,7 +10,6 @@ for as long as there is time.
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from time import monotonic
 from types import FrameType
 
@@ -26,6 +25,7 @@ from gpuprof.measure.case import configured
 from gpuprof.measure.execute import Compile
 from gpuprof.measure.protocol import Explain, Symptom
 from gpuprof.problems.formulas import ExpressionError
+from gpuprof.records import replace
 from gpuprof.results import Cause, Explanation
 from gpuprof.text import listed
 

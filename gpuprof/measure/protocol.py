@@ -52,8 +52,7 @@ class Open(RunOptions):
         return cls(**named, libraries=tuple(dict.fromkeys(each.library for each in references)))
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The backend is ready."""
 
     device: Device
@@ -113,8 +112,7 @@ class Measured(Struct, frozen=True):
 Symptom = Literal["fault", "hang", "wrong"]
 
 
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(Struct, frozen=True):
     """Find out what made a case go wrong, in so many seconds.
 
     Args:

@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.errors import HeaderError, InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
@@ -23,6 +24,7 @@ from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import split_list
+from gpuprof.records import replace
 from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
 from gpuprof.text import KERNEL_ENDINGS, Extent
@@ -43,8 +45,7 @@ AUTO = "auto"
 USUAL = "f32"
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """One kernel to run, and parameters that replace its header's: a mapping for each case wanted."""
 
     kernel: Kernel
@@ -52,8 +53,7 @@ class Selection:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """A checked request for one operation.
 
     Args:
@@ -66,7 +66,7 @@ class Request:
     sizes: tuple[tuple[int, ...], ...]
     blocks: tuple[Extent, ...] = ()
     dtype: str = "f32"
-    scalars: Mapping[str, float] = field(default_factory=dict)
+    scalars: Mapping[str, float] = {}
     references: tuple[ReferenceDeclaration, ...] = ()
 
     @property

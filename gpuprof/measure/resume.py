@@ -6,7 +6,6 @@ A run is continued only where it would have gone on by itself: the same request,
 Anything else would put figures side by side that do not belong together.
 """
 
-import dataclasses
 import hashlib
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
 from gpuprof.options import RunOptions, decisive
+from gpuprof.records import replace
 from gpuprof.results import KernelRecord, Measurement, Run, size_label
 from gpuprof.text import cut, format_extent
 
@@ -82,7 +82,7 @@ def continued(before: Run, now: Run, path: Path) -> Run:
         key=lambda case: case.planned or 0,
     )
     when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return dataclasses.replace(
+    return replace(
         before,
         complete=False,
         kernels=now.kernels,
@@ -172,11 +172,8 @@ def _surroundings(before: Run, now: Run) -> Iterator[str]:
 
 def _fixed(device: Device) -> dict[str, object]:
     """What of a device does not change from one opening to the next."""
-    return {
-        field.name: getattr(device, field.name)
-        for field in dataclasses.fields(device)
-        if not field.name.startswith("measured_")
-    }
+    names = (name for name in device.__struct_fields__ if not name.startswith("measured_"))
+    return {name: getattr(device, name) for name in names}
 
 
 def _unlike(then: Mapping[str, str], now: Mapping[str, str], mark: str) -> Iterator[str]:

@@ -5,7 +5,6 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from gpuprof import __version__, timeline
@@ -19,6 +18,7 @@ from gpuprof.measure.session import ended, run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.options import RunOptions
+from gpuprof.records import replace
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round
 from gpuprof.store import ResultsFile

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
@@ -48,6 +47,7 @@ from gpuprof.measure.protocol import (
     encode,
 )
 from gpuprof.problems.given import look_in
+from gpuprof.records import replace
 from gpuprof.results import Measurement
 from gpuprof.toolchain.nvrtc import software_versions
 

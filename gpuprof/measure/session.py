@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -36,6 +35,7 @@ from gpuprof.measure.protocol import (
 )
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
+from gpuprof.records import replace
 from gpuprof.results import BackendName, Measurement, Outcome
 
 #: Cases a worker from which on each compiles and reads all code ahead: with few, only its own.

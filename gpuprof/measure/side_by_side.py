@@ -10,7 +10,6 @@ A cluster offers a GPU with each worker that has one, or workers that execute.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import count
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
@@ -37,6 +36,7 @@ from gpuprof.measure.protocol import (
 )
 from gpuprof.measure.request import Request, as_asked, check_memory, plan_cases, worth_starting
 from gpuprof.options import RunOptions
+from gpuprof.records import replace
 from gpuprof.results import Place
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ OFFER_FIX = "Start its workers with --resources GPU=1, or execute on their CPUs:
 SAME_FIX = f"Install gpuprof {__version__} there, or run here what they have."
 
 
-@dataclass(frozen=True, slots=True)
-class CardSite:
+class CardSite(Struct, frozen=True):
     """A device to open, with a transport for each worker that may run at a time."""
 
     selector: str

@@ -11,10 +11,11 @@ import re
 import signal
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import count
 from math import prod
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case, on_host
@@ -35,6 +36,7 @@ from gpuprof.ncu.outcome import (
 from gpuprof.ncu.read import ProfiledLaunch, read_report
 from gpuprof.ncu.tool import Ncu, NcuError, NcuReadError, diagnose, diagnose_launch, find_ncu, first_error
 from gpuprof.options import RunOptions
+from gpuprof.records import replace
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import format_extent
@@ -234,8 +236,7 @@ def _copies(case: Case) -> bool:
     return any(map(has_async_copies, kernels))
 
 
-@dataclass(kw_only=True)
-class Collector:
+class Collector(Struct, kw_only=True):
     """Profiles cases once each: the profiles so far, and what is still to do.
 
     `cases` run and are correct; each has its index in the run. Should a second report be needed, it stands
@@ -253,8 +254,8 @@ class Collector:
     run: str = ""
     earlier_version: str | None = None
     keep: Keep = lambda profiles, version: None
-    profiles: dict[int, CaseProfile] = field(default_factory=dict)
-    reports: list[Path] = field(default_factory=list)
+    profiles: dict[int, CaseProfile] = {}
+    reports: list[Path] = []
     version: str | None = None
     problem: NcuError | None = None
     _barren: int = 0

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,8 +31,7 @@ _LEAVE_S = 15.0
 _OUTPUT_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class NcuOptions:
+class NcuOptions(Struct, frozen=True):
     """How to profile.
 
     `metric_set` is a set of ncu's collected besides gpuprof's metrics, `timeout_s` the longest that one case

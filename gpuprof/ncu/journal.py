@@ -8,7 +8,6 @@ process, it tells which case was on the GPU then, and so which launch of the rep
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from gpuprof.measure.case import Case
 from gpuprof.ncu.metrics import CopyMetrics
+from gpuprof.records import replace
 from gpuprof.schema import SchemaError, from_json, to_text
 from gpuprof.text import Extent
 
@@ -97,8 +97,7 @@ def read_journal(path: Path) -> list[JournalEvent]:
     return events
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One launch that a journal tells of."""
 
     index: int

@@ -3,7 +3,6 @@
 """From profiled launches to the counters of cases, and into a run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from gpuprof.measure.case import Case
 from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.read import MetricCell, ProfiledLaunch
 from gpuprof.ncu.tool import NcuError
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Run
 from gpuprof.schema import Tally, complaint_about
 

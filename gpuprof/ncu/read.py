@@ -11,8 +11,9 @@ import io
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.counters import OPCODES
 from gpuprof.ncu.metrics import requested
@@ -28,8 +29,7 @@ _KEYS = ("ID", "Kernel Name", "Block Size", "Grid Size")
 _TIMEOUT_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class MetricCell:
+class MetricCell(Struct, frozen=True):
     """One metric of one launch.
 
     In base units; `parts` are the metric's instances by name, where they were read.
@@ -41,15 +41,14 @@ class MetricCell:
     parts: Mapping[str, float | int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProfiledLaunch:
+class ProfiledLaunch(Struct, frozen=True):
     """One launch of a report, in the report's order."""
 
     kernel: str
     block: Extent
     grid: Extent
     compute_capability: str | None
-    cells: Mapping[str, MetricCell] = field(default_factory=dict)
+    cells: Mapping[str, MetricCell] = {}
 
 
 def read_report(path: Path, ncu: Ncu) -> list[ProfiledLaunch]:

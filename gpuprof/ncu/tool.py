@@ -7,9 +7,10 @@ import re
 import shutil
 import subprocess
 import time
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof import signals
 from gpuprof.errors import ToolError
@@ -127,8 +128,7 @@ _INSTALL = (
 )
 
 
-@dataclass(frozen=True)
-class Ncu:
+class Ncu(Struct, frozen=True, dict=True):
     """One installed Nsight Compute."""
 
     path: str

@@ -5,13 +5,13 @@
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.errors import InputError, asked
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
@@ -35,8 +35,7 @@ Expectation = Any | Callable[[Mapping[str, Any]], Any]
 Tolerance = float | Mapping[str, float] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One computation, told by its arguments; `lists` are arrays of addresses, with whose they are."""
 
     operation: Operation
@@ -44,7 +43,7 @@ class Call:
     dtype: str
     scalars: Mapping[str, float]
     integers: Mapping[str, int]
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = {}
 
 
 def read_call(

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a result is right: the comparison of outputs with the float64 reference, and its bound."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -14,8 +13,7 @@ Doubles = NDArray[Any]
 _PART_ELEMENTS = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBound:
+class ErrorBound(Struct, frozen=True):
     """How far an element of the result may lie from its reference.
 
     Args:

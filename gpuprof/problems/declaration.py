@@ -4,7 +4,6 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any, get_args
@@ -29,6 +28,7 @@ from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL, RESULT, RUN_TYP
 from gpuprof.problems.formulas import ExpressionError, Language, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.records import replace
 from gpuprof.tables import FilePlace, TableReader, is_identifier, is_integer, read_toml
 
 FILE_NAME = "operation.toml"

@@ -3,11 +3,13 @@
 """A problem: an operation with its sizes, element type, scalars and options."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from math import prod
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof.operation import Check, Operation, Role
 from gpuprof.problems.check import ErrorBound
@@ -37,6 +39,7 @@ from gpuprof.problems.references import (
     sorted_rows,
 )
 from gpuprof.problems.wrong_places import Axis, axes_of
+from gpuprof.records import replace
 from gpuprof.results import ProblemRecord, size_label
 
 #: Rows whose formula is evaluated at once, where it may be by rows, times how many there are.
@@ -45,8 +48,7 @@ _AT_ONCE = 1 << 22
 _SIDE_BY_SIDE_BYTES = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
+class ArraySpec(Struct, frozen=True):
     """One device array of a problem.
 
     Args:

@@ -8,7 +8,6 @@ that none is claimed that the numbers do not bear out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from numbers import Integral
 from typing import Any
@@ -21,6 +20,7 @@ from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.wrong_places import Axis, Mask, describe_places
+from gpuprof.records import replace
 
 #: Fewest wrong elements that show more than themselves.
 _FEWEST = 3

@@ -3,7 +3,6 @@
 """Tables of a run's cases: a figure as a cell, every case with every column."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from gpuprof.analysis import counts
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
@@ -12,6 +11,7 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
+from gpuprof.records import replace
 from gpuprof.report.document import Cell, Column, Row, Sentence, Table
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent

@@ -7,10 +7,10 @@ what a narrow place leaves out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 
@@ -19,8 +19,7 @@ CAUTION = "!"
 Tone = Literal["", "good", "bad", "warning", "muted", "strong"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """A paragraph of one or more sentences; with a sign before it, it is a point of a list."""
 
     text: str
@@ -28,8 +27,7 @@ class Sentence:
     tone: Tone = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table.
 
     Args:
@@ -45,8 +43,7 @@ class Column:
     folds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A cell of a table.
 
     Args:
@@ -68,8 +65,7 @@ class Cell:
     drawing: Markup | str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of a table: a cell for each column, and sentences that stand under it.
 
     `tone` supports the whole row; where it `begins` something, a gap stands before it.
@@ -81,8 +77,7 @@ class Row:
     begins: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table; tables that follow each other with the same columns but the first are aligned.
 
     In a tinted one a cell's colour shows its share, not a bar.
@@ -95,13 +90,11 @@ class Table:
     tinted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Legend:
+class Legend(Struct, frozen=True):
     """Where the meanings stand of all columns that were shown before."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerTile:
+class AnswerTile(Struct, frozen=True):
     """The answer at one size: its kernel, labelled facts, the same in a few words, and what to do next.
 
     The lead says what it answers: `Fastest`, `Lowest bound`.
@@ -120,22 +113,19 @@ class AnswerTile:
         return f"{self.lead} {self.size}: {self.kernel}, {self.said}"
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
+class CodeBlock(Struct, frozen=True):
     """Lines of text in columns of one width: many of them weigh less than a table."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """What only a page can show."""
 
     html: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """Part of a document, under a title or only together; a page shows a folded one when asked."""
 
     title: str
@@ -147,8 +137,7 @@ class Section:
 Content = Sentence | Table | Legend | AnswerTile | CodeBlock | Drawing | Section
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A whole report: its first line, what it depends on, and what stands in it."""
 
     title: str

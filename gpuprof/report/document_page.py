@@ -10,7 +10,6 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
@@ -20,6 +19,7 @@ from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.numbers import bound
+from gpuprof.records import replace
 from gpuprof.report.document import (
     Cell,
     CodeBlock,

@@ -4,11 +4,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from statistics import median
 
 from gpuprof.comparison.fleet import CARD_LABEL, FleetRuns
 from gpuprof.comparison.outliers import FleetKind, Outlier, far
+from gpuprof.records import replace
 from gpuprof.report.document import (
     CAUTION,
     Cell,

@@ -7,10 +7,10 @@ That is figures, counters, shares, and what its header claims.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
@@ -42,8 +42,7 @@ from gpuprof.text import format_extent
 _MARGIN = 1.04
 
 
-@dataclass(frozen=True, slots=True)
-class BoundPicture:
+class BoundPicture(Struct, frozen=True):
     """A case's bounds on one axis of time."""
 
     limits: Limits
@@ -86,8 +85,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSection:
+class KernelSection(Struct, frozen=True):
     """Everything shown of one kernel.
 
     Its claims stand here where no size measured any of them. `header` is what stands before the code of its

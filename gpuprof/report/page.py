@@ -5,7 +5,8 @@
 import shlex
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of
@@ -46,8 +47,7 @@ WHERE: dict[BackendName, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SizeView:
+class SizeView(Struct, frozen=True):
     """One size's ladder; bounds and steps are the rung's that the answer names, `code` its source's place."""
 
     label: str
@@ -62,8 +62,7 @@ class SizeView:
     reasons: tuple[Sentence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupView(Struct, frozen=True):
     """One problem family: its ladders and the charts across sizes, blocks and parameters.
 
     Of too many sizes for tiles, `overview` is a table of their answers.
@@ -83,8 +82,7 @@ class GroupView:
         return bool(self.scaling_chart or self.roofline_chart or self.parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Everything the template shows; what `charts` hold goes into a block of the page's too."""
 
     title: str

@@ -7,7 +7,6 @@ The answer says at each size who is fastest, beside the library and the simplest
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import TextIO
@@ -20,6 +19,7 @@ from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Banner, Level, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
+from gpuprof.records import replace
 from gpuprof.report.case_table import (
     Filled,
     case_table,

@@ -5,11 +5,10 @@
 Renderers work on this copy; an HTML report's data block keeps every character.
 """
 
-import dataclasses
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
+from gpuprof.records import replace
 from gpuprof.results import Run
 from gpuprof.text import cut, cut_lines
 
@@ -40,16 +39,10 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, Mapping):
         pairs = {_shortened(key): _shortened(item) for key, item in value.items()}
         return pairs if any(pairs.get(key) is not item for key, item in value.items()) else value
-    held = {name: getattr(value, name) for name in _fields(type(value))}  # type: ignore[arg-type]
+    held = {name: getattr(value, name) for name in getattr(value, "__struct_fields__", ())}
     found = {name: _field(name, old) for name, old in held.items() if type(old) not in _PLAIN}
     changed = {name: new for name, new in found.items() if new is not held[name]}
-    return dataclasses.replace(value, **changed) if changed else value
-
-
-@cache
-def _fields(kind: type) -> tuple[str, ...]:
-    """Names of the fields of a class; none for one that is no dataclass."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    return replace(value, **changed) if changed else value
 
 
 def _field(name: str, value: Any) -> Any:

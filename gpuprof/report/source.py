@@ -9,11 +9,11 @@ the line that is marked, and those that other sizes' bounds name, have elements 
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
@@ -56,8 +56,7 @@ _HEADER_END = re.compile(r"\*/[ \t]*\n*")
 _MOST_COMPARED = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """Consecutive lines of a source from number `first` on, with the counts that any of them has.
 
     A count is its label, its term, and a text as long as the listing, a line empty where it did none of that.

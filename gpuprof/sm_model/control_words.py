@@ -6,7 +6,7 @@ Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarki
 layout is that of sm_70 to sm_90.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from gpuprof.cubin_file import CubinFile
 
@@ -14,8 +14,7 @@ _WORD = 16
 _NO_BARRIER = 7
 
 
-@dataclass(frozen=True, slots=True)
-class ControlWord:
+class ControlWord(Struct, frozen=True):
     """How an instruction is scheduled.
 
     Args:

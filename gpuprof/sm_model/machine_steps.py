@@ -4,13 +4,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
 from gpuprof.devices.card_constants import DRAM_RUNS, CardConstants
 from gpuprof.machine_code.instruction_counts import pipe_of
 from gpuprof.machine_code.sass import SassInstruction
+from gpuprof.records import replace
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.step import PRODUCTS, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic

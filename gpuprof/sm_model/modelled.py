@@ -6,14 +6,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from itertools import takewhile
+
+from msgspec import Struct
 
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import GpuprofError
 from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import Block
+from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import is_met_at, uneven, usual_path, ways_to
 from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
@@ -50,8 +52,7 @@ class NotModelled(GpuprofError):
     """Why a case has no modelled time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Modelled:
+class Modelled(Struct, frozen=True):
     """A modelled time.
 
     Args:

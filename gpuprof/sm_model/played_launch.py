@@ -4,8 +4,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device
 from gpuprof.executor import Loop, loops_of, predecessors, reached
@@ -18,8 +19,7 @@ from gpuprof.sm_model.traffic import Traffic
 _GROUPS = {132: (18, 18, 18, 16, 16, 16, 16, 14)}
 
 
-@dataclass(frozen=True)
-class PlayedLaunch:
+class PlayedLaunch(Struct, frozen=True, dict=True):
     """A launch to be modelled.
 
     Args:

@@ -3,7 +3,8 @@
 """What is resident on an SM that plays: blocks of threads, and their warps."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gpuprof.sm_model.step import PRODUCTS, Step
 
@@ -11,26 +12,24 @@ from gpuprof.sm_model.step import PRODUCTS, Step
 _HELD = PRODUCTS + 1
 
 
-@dataclass(slots=True, eq=False)
-class ResidentBlock:
+class ResidentBlock(Struct, eq=False):
     """A block of threads, from its launch to its end."""
 
     #: Who waits at a barrier, by its number, and when the last one came.
-    arrived: dict[int, list["ResidentWarp"]] = field(default_factory=dict)
+    arrived: dict[int, list["ResidentWarp"]] = {}
     latest: float = 0.0
     ended: int = 0
     end: float = 0.0
     #: When bulk copies arrive, and how long of that they stand in queues; and who waits for so many of them.
-    copies: list[tuple[float, float]] = field(default_factory=list)
+    copies: list[tuple[float, float]] = []
     #: When what warps share arrives, by who loads it and how often it did, and how many came for it.
-    shared: dict[tuple[int, int], tuple[float, float, int]] = field(default_factory=dict)
-    waiting: list[tuple[int, "ResidentWarp"]] = field(default_factory=list)
+    shared: dict[tuple[int, int], tuple[float, float, int]] = {}
+    waiting: list[tuple[int, "ResidentWarp"]] = []
     #: How many warps have come to each wait, of those that are fed.
-    phases: dict[int, int] = field(default_factory=dict)
+    phases: dict[int, int] = {}
 
 
-@dataclass(slots=True, eq=False)
-class ResidentWarp:
+class ResidentWarp(Struct, eq=False):
     """A warp: where it is on its path, and what it waits for."""
 
     block: ResidentBlock
@@ -53,7 +52,7 @@ class ResidentWarp:
     resumes: float = 0.0
     phases: int = 0
     #: How often it executed loads that miss L1 at times.
-    loads: dict[int, int] = field(default_factory=dict)
+    loads: dict[int, int] = {}
     #: Which of its block's warps it is, and the lines that it stored to last.
     number: int = 0
     stored: tuple[float, ...] = ()

@@ -12,12 +12,13 @@ acknowledged its stores.
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from math import ceil, floor, log1p
 from operator import attrgetter
 from random import Random
+
+from msgspec import Struct
 
 from gpuprof.sm_model.resident import ResidentBlock, ResidentWarp
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
@@ -53,8 +54,7 @@ _BULK, _BULK_STORE, _PHASE, _FENCE, _BARRIER, _END = _KINDS
 _NOBODY = ResidentWarp(ResidentBlock(), 0, _NEVER, 0.0, 0.0, Step(_PLAIN), iter(()), (), 0)
 
 
-@dataclass
-class Played:
+class Played(Struct):
     """What came of it.
 
     Attributes:
@@ -63,8 +63,8 @@ class Played:
             how long.
     """
 
-    ends: list[float] = field(default_factory=list)
-    spent: dict[tuple[int, int], list[tuple[int, float]]] = field(default_factory=dict)
+    ends: list[float] = []
+    spent: dict[tuple[int, int], list[tuple[int, float]]] = {}
 
 
 class StreamingMultiprocessor:

@@ -4,8 +4,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from gpuprof.devices.card_constants import CardConstants
 from gpuprof.devices.device import Device
@@ -28,8 +29,7 @@ _OF_LINES, _LINES = "_of_16_lines", 16
 _MOST_USED = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class SmSurroundings:
+class SmSurroundings(Struct, frozen=True):
     """What surrounds the SM, in its cycles.
 
     Args:

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an SM plays: instructions, and what warps that only copy bring to the others."""
 
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from gpuprof.sm_model.traffic import Traffic
 
@@ -33,8 +34,7 @@ class StepKind(IntEnum):
     END = 14
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """One instruction as the SM plays it.
 
     Args:
@@ -87,8 +87,7 @@ class Step:
         self.held = bool(self.waits) or self.kind is StepKind.UNTIL
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
+class Fed(Struct, frozen=True):
     """What warps that only copy bring to the others, who wait for it.
 
     Args:

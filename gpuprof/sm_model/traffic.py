@@ -5,9 +5,11 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from gpuprof.machine_code.sass import MachineCode, SassInstruction
+from gpuprof.records import replace
 
 #: What an SM takes from L2 in a cycle at most, however few SMs ask.
 MOST_L2_BYTES = 64.0
@@ -37,8 +39,7 @@ _PARTIAL = 0.75
 Place = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """What one executed instruction asks for, on average.
 
     Args:
@@ -77,8 +78,7 @@ class Traffic:
     busiest: tuple[float, float] = (0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficSites:
+class TrafficSites(Struct, frozen=True):
     """Where a launch's machine code executes, and what its instructions ask for.
 
     Args:

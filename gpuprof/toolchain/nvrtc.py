@@ -8,14 +8,16 @@ import platform
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from msgspec import Struct
+
 from gpuprof.cubin_file import kernels_in
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions, split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
+from gpuprof.records import replace
 from gpuprof.toolchain.complaints import NAMES, explain, lost_macro, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
@@ -29,8 +31,7 @@ _ROUNDS = 16
 _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledKernel:
+class CompiledKernel(Struct, frozen=True):
     """What a compiler made of one source.
 
     Args:

@@ -5,14 +5,16 @@
 import errno
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.cuda_source.confined import confined
 from gpuprof.cuda_source.host_code import device_parts, without_lines
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import masked
 from gpuprof.files import read_content
+from gpuprof.records import replace
 from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers, is_file, is_for_device, package_of
 from gpuprof.toolchain.host_headers import GIVEN_BY_NVCC, HOST_HEADERS, USES_STD, stand_ins
 
@@ -85,8 +87,7 @@ _LAUNCH = "device-side kernel launch"
 _ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): error\b", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class NvrtcProgram:
+class NvrtcProgram(Struct, frozen=True):
     """One compilation's whole input, but for the files that NVRTC finds on this machine.
 
     Args:

@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from msgspec import Struct
@@ -126,8 +125,7 @@ def _parameter(match: "re.Match[str]", tells_pointers: bool) -> Parameter:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """One parameter as the source declares it.
 
     Args:

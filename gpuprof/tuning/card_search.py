@@ -12,7 +12,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from gpuprof.measure.counting import OnCase, counted_as
 from gpuprof.measure.session import run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import By, Measurement, Tuned
 from gpuprof.statistics import with_round
 from gpuprof.tuning.space import BuiltPoint, Candidate, Plan, Point, SearchSpace, point_of_case, rule_out

@@ -6,9 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+
+from msgspec import Struct
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError, ResultsError, did_you_mean
@@ -32,8 +33,7 @@ NO_VALUES: Mapping[str, Sequence[int]] = {}
 _MOST_REASONS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One way to run one kernel: values of all its parameters in the header's order, and a block."""
 
     kernel: str
@@ -69,8 +69,7 @@ def is_default(point: Point, kernel: Kernel) -> bool:
     return dict(point.params) == dict(kernel.parameters) and point.block == kernel.launch.block
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(Struct, frozen=True):
     """The values that are searched of one kernel, the header's own first."""
 
     kernel: Kernel
@@ -105,8 +104,7 @@ class Axes:
                 yield Point(self.kernel.id, tuple(zip(self.values, values, strict=True)), block)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A point that a problem and a device allow."""
 
     point: Point
@@ -114,16 +112,14 @@ class Candidate:
     configured: ConfiguredCase
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltPoint:
+class BuiltPoint(Struct, frozen=True):
     """A candidate that was compiled and fits on the device; once it was counted, with bounds and model."""
 
     candidate: Candidate
     measurement: Measurement
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
+class SearchSpace(Struct, frozen=True):
     """Everything that is searched."""
 
     axes: tuple[Axes, ...]
@@ -306,8 +302,7 @@ def read_budget(text: str) -> tuple[int, float | None]:
     return USUAL_POINTS if points is None else points, seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is searched, and how long; the `rounds` of its options are those of the last stage.
 
     So many points are timed at each size, or counted without a GPU; after `seconds` no further one is begun.

@@ -10,7 +10,6 @@ Several devices go through a stage side by side, each with its own points.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from gpuprof.measure.protocol import (
 from gpuprof.measure.resume import asked
 from gpuprof.measure.run import Keep, Progress, empty_run_on
 from gpuprof.measure.side_by_side import Cards
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch

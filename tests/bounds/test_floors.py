@@ -3,12 +3,12 @@
 """Each floor against the division that it is, on a card whose rates are easy to divide by."""
 
 import pytest
-from changed import replace
 
 from gpuprof.bounds import floors, with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.measured import latencies, reached, theoretical
 from gpuprof.devices.rates import sm_rates
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, ProblemRecord
 
 #: Ten SMs at 1,000 MHz: one cycle is a nanosecond.

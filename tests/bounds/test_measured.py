@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from changed import replace
 from test_floors import DEVICE, case_with
 
 from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Timing, TimingPair
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

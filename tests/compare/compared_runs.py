@@ -7,7 +7,7 @@ import sys
 from math import exp
 from pathlib import Path
 
-from changed import replace
+from gpuprof.records import replace
 
 TESTS = Path(__file__).parents[1]
 sys.path += [str(TESTS / "unit"), str(TESTS / "report")]

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from changed import replace
 from compared_runs import TESTS, ladder, runs, with_cases
 from loaded_packages import loaded
 from unit_support import gpuprof
 
+from gpuprof.records import replace
 from gpuprof.results import Resources
 from gpuprof.store import write_run
 

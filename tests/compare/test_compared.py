@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from changed import replace
 from compared_runs import HOSTILE, gemm_case, ladder, runs, with_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from gpuprof.comparison.comparison_document import ComparisonDocument, document,
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.report.compared_text import comparison_page, comparison_report, render_junit, short_names
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document

@@ -9,7 +9,6 @@ from math import exp
 
 import jsonschema
 import pytest
-from changed import replace
 from compared_runs import HOSTILE, in_rounds, runs
 from json_schemas import json_schema
 from unit_support import gpuprof as command
@@ -18,6 +17,7 @@ import gpuprof
 from gpuprof.comparison.comparison_document import dumps as dumped
 from gpuprof.comparison.fleet import FleetBuilder, FleetDocument
 from gpuprof.errors import ExitCode, InputError
+from gpuprof.records import replace
 from gpuprof.report.fleet_text import cautions, fleet_page, fleet_report
 from gpuprof.report.markdown import markdown_of
 from gpuprof.results import Clocks, Tool, dumps

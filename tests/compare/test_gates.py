@@ -3,7 +3,6 @@
 """Gates: what their text may say, what it means, and what becomes of cases held against them."""
 
 import pytest
-from changed import replace
 from compared_runs import gemm_case, in_rounds, ladder, run, runs, with_cases
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from gpuprof.comparison.compared import compare_runs
 from gpuprof.comparison.gates import hold_comparison, hold_run, read_gates
 from gpuprof.errors import InputError
+from gpuprof.records import replace
 from gpuprof.results import Model, Resources
 
 

@@ -8,7 +8,8 @@ from math import exp
 from pathlib import Path
 
 import pytest
-from changed import replace
+
+from gpuprof.records import replace
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import recorded

@@ -6,11 +6,11 @@ import random
 import re
 
 import pytest
-from changed import replace
 from compared_runs import runs
 
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
+from gpuprof.records import replace
 from gpuprof.report.html import render_html
 from gpuprof.results import Clocks, Condition, Place
 

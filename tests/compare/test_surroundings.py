@@ -3,13 +3,13 @@
 """Which case belongs to which, what differs besides the kernels, and `gpuprof.compare` from Python."""
 
 import pytest
-from changed import replace
 from compared_runs import gemm_case, ladder, run, runs, with_cases
 
 import gpuprof
 from gpuprof.comparison.compared import compare_runs
 from gpuprof.comparison.matching import differences, match
 from gpuprof.errors import InputError
+from gpuprof.records import replace
 from gpuprof.results import Clocks, ClockState, Resources
 from gpuprof.store import write_run
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures kernels that know where memory lies which nobody gave them, and prints what is said of them."""
 
-from changed import replace
 from cheat_corpus import cheats, ladder
 
 from gpuprof.backends.gpu.backend import GpuBackend
@@ -10,6 +9,7 @@ from gpuprof.backends.gpu.context import DeviceBuffer
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.statistics import SamplingBudget
 
 SIZE = (20, 40)

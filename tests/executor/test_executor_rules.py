@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from changed import replace
 from each import each
 from executor_harness import compile_cuda
 
@@ -37,6 +36,7 @@ from gpuprof.executor import (
     load_program,
 )
 from gpuprof.kernels.shape import OneLaunch
+from gpuprof.records import replace
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, compiler_options, nvrtc_version
 from gpuprof.toolchain.nvrtc_program import make_program
 

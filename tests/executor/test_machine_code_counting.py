@@ -8,7 +8,6 @@ from math import inf
 
 import numpy as np
 import pytest
-from changed import replace
 from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim.instructions import Links
@@ -21,6 +20,7 @@ from gpuprof.machine_code.linking import Anchors, Link, link
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction, read_machine_code
 from gpuprof.machine_code.weighing import weigh
+from gpuprof.records import replace
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options, target_of
 

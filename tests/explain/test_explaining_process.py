@@ -8,7 +8,6 @@ from pathlib import Path
 import fake_worker
 import numpy as np
 import pytest
-from changed import replace
 from cuda_sources import kernel_file
 from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 
@@ -23,6 +22,7 @@ from gpuprof.measure.process import ExecutorProcess
 from gpuprof.measure.protocol import Explain, Open, Opened, WorkerLost
 from gpuprof.measure.session import explain_request
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import Verification
 
 pytestmark = pytest.mark.deep

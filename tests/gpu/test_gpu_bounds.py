@@ -7,13 +7,13 @@ import os
 import sys
 
 import pytest
-from changed import replace
 from processes import ran
 
 import gpuprof
 from gpuprof.backends.gpu import rate_meter
 from gpuprof.backends.gpu.backend import GpuBackend
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
+from gpuprof.records import replace
 from gpuprof.statistics import SamplingBudget
 
 #: Timer resolution and clocks that boost a little above what the driver says.

@@ -5,13 +5,13 @@
 import ctypes
 
 import pytest
-from changed import replace
 from cheat_corpus import FOLDER, cheats, ladder
 
 import gpuprof
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 
 CHEATS = {cheat.kernel.id: cheat for cheat in cheats()}
 #: Large enough that all blocks do not run at once, and more elements than are looked at around a launch.

@@ -6,12 +6,12 @@ import json
 import sys
 
 import pytest
-from changed import replace
 from problem_support import Gemm, find_kernel
 from processes import ran
 
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.execute import Compiler
+from gpuprof.records import replace
 
 HEADER = """/*gpuprof
 title = "broken on purpose"

@@ -5,7 +5,6 @@
 import itertools
 
 import pytest
-from changed import replace
 from problem_support import Gemm, Transpose, find_kernel, ladder, problem_for, shipped_kernels
 
 from gpuprof.backends.gpu.context import LoadedModule
@@ -18,6 +17,7 @@ from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.request import Selection, make_request
+from gpuprof.records import replace
 
 #: By operation; for one that is not here, some that fit no tile.
 SIZES = {

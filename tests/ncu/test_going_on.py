@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unit_support
-from changed import replace
 from ncu_support import install
 from unit_support import build_request
 
@@ -23,6 +22,7 @@ from gpuprof.ncu.journal import JournalWriter
 from gpuprof.ncu.outcome import is_profiled, lacks_counters
 from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.store import write_run
 
 pytestmark = pytest.mark.deep

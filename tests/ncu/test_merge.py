@@ -5,7 +5,6 @@
 from pathlib import Path
 
 import pytest
-from changed import replace
 from each import each
 from ncu_support import install, table
 from plain_runs import plain_run
@@ -20,6 +19,7 @@ from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import (
     Measurement,
     Occupancy,

@@ -5,7 +5,6 @@
 from pathlib import Path
 
 import pytest
-from changed import replace
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from gpuprof.ncu.metrics import CopyMetrics, copies_in
 from gpuprof.ncu.outcome import profile_of, without_profile
 from gpuprof.ncu.read import MetricCell, parse_raw_csv, raw_csv
 from gpuprof.ncu.tool import Ncu, NcuReadError
+from gpuprof.records import replace
 
 LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
 

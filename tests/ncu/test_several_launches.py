@@ -5,7 +5,6 @@
 from pathlib import Path
 
 import pytest
-from changed import replace
 from ncu_support import table
 from test_merge import case, run_of
 
@@ -19,6 +18,7 @@ from gpuprof.ncu.journal import Launched, attempts
 from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import combined, profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
+from gpuprof.records import replace
 from gpuprof.results import LaunchRecord, Resources
 
 LARGE, SMALL = ("sums", (128, 1, 1), (256, 1, 1)), ("total", (128, 1, 1), (1, 1, 1))

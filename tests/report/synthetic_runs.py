@@ -10,12 +10,12 @@ from pathlib import Path
 from statistics import quantiles
 
 import problem_support
-from changed import replace
 from plain_runs import plain_run
 
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import (
     BackendName,
     Choice,

@@ -5,7 +5,6 @@
 from pathlib import Path
 
 import pytest
-from changed import replace
 from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bounded, run
 
 from gpuprof.analysis.action_facts import Action
@@ -15,6 +14,7 @@ from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import is_reference, status_of
 from gpuprof.bounds.parts import PARTS
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Model, Occupancy, Resources
 
 SAMPLES = Path(__file__).parents[2] / "samples"

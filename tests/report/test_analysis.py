@@ -3,7 +3,6 @@
 """What is concluded from a run: ladders, rates, rooflines, claims, lines and reasons."""
 
 import pytest
-from changed import replace
 from synthetic_runs import (
     DEVICE,
     Gemm,
@@ -26,6 +25,7 @@ from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Run
 
 SMALL, LARGE = Gemm(256, 256, 256), Gemm(4096, 4096, 4096)

@@ -6,7 +6,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from changed import replace
 from synthetic_runs import (
     Gemm,
     all_failed_run,
@@ -28,6 +27,7 @@ from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.api import measured_run as api
 from gpuprof.errors import InputError, ToolError
+from gpuprof.records import replace
 from gpuprof.results import Measurement, Model, Run
 
 

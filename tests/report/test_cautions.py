@@ -3,7 +3,6 @@
 """Each banner: who is named, what was measured against which threshold, and who is left alone."""
 
 import pytest
-from changed import replace
 from synthetic_runs import (
     CLOCKS,
     DEVICE,
@@ -22,6 +21,7 @@ from synthetic_runs import (
 
 from gpuprof.analysis.status import Banner
 from gpuprof.comparison.cautions import cautions
+from gpuprof.records import replace
 from gpuprof.results import ClockState, Measurement, Run, TimingPair, Verification
 
 LARGE = Gemm(4096, 4096, 4096)

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The executor's counts beside the hardware's, at the edges of what is told apart."""
 
-from changed import replace
 from each import each
 from synthetic_runs import Gemm, counted_run, counters, gemm_case, record, run, sim_run, transpose_run
 
 from gpuprof.analysis.counts import address_conflicts, sampled
 from gpuprof.comparison.cautions import differences
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement
 
 LOADS = ("shared_load_wavefronts", "shared_load_bank_conflicts")

@@ -3,7 +3,6 @@
 """Every figure by hand, why it is missing where it is, and what is concluded at the thresholds."""
 
 import pytest
-from changed import replace
 from each import each
 from synthetic_runs import (
     DEVICE,
@@ -27,6 +26,7 @@ from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.status import status_of, waves
 from gpuprof.bounds import with_bounds
+from gpuprof.records import replace
 from gpuprof.report.source import LineCounts
 from gpuprof.results import (
     Bound,

@@ -10,7 +10,6 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from changed import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader
@@ -21,6 +20,7 @@ from gpuprof.api.comparing import compare, fleet
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.comparison.cautions import cautions
 from gpuprof.reading import parse_run
+from gpuprof.records import replace
 from gpuprof.report.document_page import render_notebook
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of

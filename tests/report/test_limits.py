@@ -6,12 +6,12 @@ import re
 from functools import cache
 
 import pytest
-from changed import replace
 from page_reader import PageReader, expanded
 from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, gemm_run, run
 
 from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import limits_of, shifts
+from gpuprof.records import replace
 from gpuprof.report.device_facts import rates_table
 from gpuprof.report.html import render_html
 from gpuprof.report.source import LineCounts

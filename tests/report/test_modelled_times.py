@@ -7,12 +7,12 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from changed import replace
 from synthetic_runs import counted_run, gemm_run, sim_run
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.models import REASONS, disagreement, stalled
 from gpuprof.analysis.roofline import build_roofline
+from gpuprof.records import replace
 from gpuprof.report.charts import drawings
 from gpuprof.report.html import render_html
 from gpuprof.report.page import build_page

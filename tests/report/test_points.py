@@ -3,11 +3,11 @@
 """Kernels that ran with several blocks or sets of parameters: their points, who is best, and why."""
 
 import pytest
-from changed import replace
 from synthetic_runs import Gemm, compiled_run, counters, gemm_case, record, run, sim_run
 
 from gpuprof.analysis.groups import groups
 from gpuprof.comparison.tuned import swept
+from gpuprof.records import replace
 from gpuprof.report.document import Section, Sentence
 from gpuprof.report.tuned_text import sweep_content
 from gpuprof.results import Bound, Measurement, Model, Run

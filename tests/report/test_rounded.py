@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from changed import replace
 from page_reader import PageReader, expanded
 from synthetic_runs import RUNS
 
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from changed import replace
 from rich.cells import cell_len
 from synthetic_runs import RUNS, gemm_run, sim_run
 
 from gpuprof.analysis.status import status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.report.document import Document
 from gpuprof.report.run_text import answer_document, run_report, show_run
 from gpuprof.report.terminal import print_document

@@ -4,11 +4,11 @@
 
 from itertools import cycle, islice
 
-from changed import replace
 from synthetic_runs import Gemm, counted_run, gemm_case, timing
 
 from gpuprof.bounds import with_bounds
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.records import replace
 from gpuprof.results import Run, TimingPair
 
 EDGES = (128, 256, 512, 1024, 2048, 4096, 6144, 8192)

@@ -3,7 +3,6 @@
 """What a GPU measured is counted by the executor, in a process of its own."""
 
 import numpy as np
-from changed import replace
 from counting_support import counted
 from problem_support import problem_for
 
@@ -17,6 +16,7 @@ from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.execute import Compiler
 from gpuprof.options import RunOptions
+from gpuprof.records import replace
 
 DEVICE = load_card("h200")
 TILED = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id == "smem_tiled")

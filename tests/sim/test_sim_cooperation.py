@@ -3,7 +3,6 @@
 """Grids that are counted as they are, without values where that is dear, and verified at a smaller size."""
 
 import pytest
-from changed import replace
 from cuda_sources import kernel_file
 from problem_support import Gemm, find_kernel, ladder
 from typer.testing import CliRunner
@@ -19,6 +18,7 @@ from gpuprof.executor.memory import banks
 from gpuprof.kernels.shape import configure
 from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 

@@ -3,9 +3,10 @@
 """Parameters and factors at the ends of their ranges, and kernels on every element type."""
 
 import pytest
-from changed import replace
 from cuda_sources import kernel_file, write_kernel_file
 from problem_support import Gemm, find_kernel, ladder, measured, measured_file, problem_for
+
+from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 

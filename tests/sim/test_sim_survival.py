@@ -3,10 +3,10 @@
 """Kernels that will not end, in the compiler or on the device, cost their own row only."""
 
 import pytest
-from changed import replace
 
 from gpuprof import Source, profile
 from gpuprof.commands.profile import exit_code
+from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 

@@ -4,7 +4,6 @@
 
 import numpy as np
 import pytest
-from changed import replace
 from counting_support import counted
 from cuda_sources import kernel_file
 from page_reader import expanded
@@ -17,6 +16,7 @@ from gpuprof.executor import Definedness, load_program
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
+from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from changed import replace
 
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.occupancy import theoretical_occupancy
@@ -21,6 +20,7 @@ from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.case import unmeasured
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import Bound, Model, Occupancy, Resources
 from gpuprof.tuning.space import BuiltPoint, make_space
 

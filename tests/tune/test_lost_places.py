@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from changed import replace
 from synthetic_runs import tuned_run
 from synthetic_times import TILES
 
@@ -24,6 +23,7 @@ from gpuprof.measure.request import Selection
 from gpuprof.options import Given, OutputOptions, RunOptions, SelectOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.tuning.space import make_space
 from gpuprof.tuning.tuner import WorkerPool
 

@@ -6,7 +6,6 @@ import math
 import random
 
 import pytest
-from changed import replace
 from problem_support import executor
 
 from gpuprof.devices.cards import load_card
@@ -16,6 +15,7 @@ from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.execute import measure_case
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.records import replace
 from gpuprof.tuning.space import SearchSpace, make_space
 
 pytestmark = pytest.mark.deep

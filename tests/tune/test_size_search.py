@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from changed import replace
 from synthetic_times import TILES, landscape
 
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import Bound, Model
 from gpuprof.tuning.card_search import _COOPERATIVE, SizeSearch, corrected, features_of
 from gpuprof.tuning.space import make_space

@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 import pytest
-from changed import replace
 from synthetic_times import TILES, landscape
 
 import gpuprof.measure.side_by_side as sites
@@ -23,6 +22,7 @@ from gpuprof.measure.request import Selection, make_request
 from gpuprof.measure.run import Progress
 from gpuprof.options import RunOptions
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.space import (

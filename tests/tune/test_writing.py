@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from changed import replace
 from synthetic_runs import Gemm, gemm_case, record, run
 
 from gpuprof.commands.tune import best_everywhere, with_defaults
@@ -15,6 +14,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
+from gpuprof.records import replace
 from gpuprof.results import Model, ProblemRecord, Run, Tuned, Tuning
 from gpuprof.tuning.space import Point
 

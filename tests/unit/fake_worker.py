@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +19,7 @@ from gpuprof.backends.base import CompileOnlyBackend, Findings
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.measure import serving, starting
 from gpuprof.measure.worker import end_with_parent
+from gpuprof.records import replace
 from gpuprof.results import Condition, TimingPair, Verification
 from gpuprof.statistics import summarise
 

@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 
 import pytest
-from changed import replace
 from compile_support import compile_source
 from problem_support import Gemm, Transpose
 from unit_support import DEVICE, parse_kernel
@@ -16,6 +15,7 @@ from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import configure
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.signature import declared_parameters, parameters_of
 

@@ -6,7 +6,6 @@ import tomllib
 
 import numpy as np
 import pytest
-from changed import replace
 from problem_support import Gemm, Transpose
 
 from gpuprof.backends.verification import worst
@@ -14,6 +13,7 @@ from gpuprof.errors import HeaderError
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import Verification
 from gpuprof.tables import TableReader
 

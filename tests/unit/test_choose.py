@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-from changed import replace
 from problem_support import Gemm, find_kernel, ladder
 from unit_support import DEVICE, load_kernel, named_kernel, parse_kernel, write_transpose_kernel
 
@@ -20,6 +19,7 @@ from gpuprof.kernels.header import entry_in_header
 from gpuprof.kernels.shape import check_block, configure
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
+from gpuprof.records import replace
 from gpuprof.results import Choice, SourceLine
 
 PATH = Path("kernels/mine.cu")

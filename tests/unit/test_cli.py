@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-from changed import replace
 from each import each
 from loaded_packages import loaded
 from problem_support import ladder
@@ -22,6 +21,7 @@ from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.request import plan_cases
 from gpuprof.options import OutputOptions
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 
 #: A few kernels in the order in which they run, and what a row says of one that only compiled.
 FEW = "naive,smem_panel,smem_tiled,reg_2x1"

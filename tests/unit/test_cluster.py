@@ -11,7 +11,6 @@ import sys
 import time
 
 import pytest
-from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 from unit_support import write_transpose_kernel
 
@@ -26,6 +25,7 @@ from gpuprof.measure.run import measure
 from gpuprof.measure.side_by_side import checked_software, sites_in
 from gpuprof.measure.starting import child_environment
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 

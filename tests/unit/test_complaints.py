@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from changed import replace
 from cuda_sources import kernel_file
 
 from gpuprof.backends.base import CompileOnlyBackend
@@ -21,6 +20,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.compiler_check import compiler_remarks
 from gpuprof.measure.execute import Compiler
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.toolchain.complaints import explain, no_such_kernel
 from gpuprof.toolchain.cuda_headers import CudaHeaders
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram

@@ -4,7 +4,6 @@
 
 import numpy as np
 import pytest
-from changed import replace
 from problem_support import Gemm, find_kernel
 from unit_support import DEVICE
 
@@ -15,6 +14,7 @@ from gpuprof.executor import GlobalMemory
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.problems.formulas import ExpressionError
+from gpuprof.records import replace
 from gpuprof.results import Timing, TimingPair
 from gpuprof.statistics import summarise
 from gpuprof.toolchain.nvrtc import CompiledKernel

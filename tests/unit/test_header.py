@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from changed import replace
 from problem_support import find_kernel, ladder, problem_for, shipped_kernels
 from unit_support import MINIMAL, build_request, parse_kernel, write_transpose_kernel
 
@@ -20,6 +19,7 @@ from gpuprof.kernels.kernel import Requirement
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.measure.request import plan_cases
+from gpuprof.records import replace
 from gpuprof.results import PublishedFigure
 
 PATH = Path("kernels/mine.cu")

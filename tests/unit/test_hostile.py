@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 import pytest
-from changed import replace
 from each import each
 from hurried_clock import soon
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +23,7 @@ from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.read import ProfiledLaunch
 from gpuprof.ncu.tool import diagnose_launch
 from gpuprof.reading import parse_run, read_run
+from gpuprof.records import replace
 from gpuprof.report import html
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from changed import replace
 from cuda_sources import kernel_file
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.shape import check_block, configure
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.records import replace
 
 blocks = st.tuples(st.integers(1, 64), st.integers(1, 64)).filter(lambda block: block[0] * block[1] <= 1024)
 

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
 import pytest
-from changed import replace
 from compile_support import compile_source
 from problem_support import ladder, problem_for
 from unit_support import DEVICE
@@ -18,6 +17,7 @@ from gpuprof.backends.compiling import compile_kernel
 from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import shipped_operation
+from gpuprof.records import replace
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
 from gpuprof.toolchain.nvrtc import (

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from changed import replace
 from each import each
 from plain_runs import plain_run
 from problem_support import Gemm
@@ -19,6 +18,7 @@ from gpuprof.commands.progress import Pace, format_seconds, watch
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Place
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "reduce-h200.json"

@@ -8,7 +8,6 @@ import tomllib
 from functools import partial
 
 import pytest
-from changed import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from problem_support import Gemm, ladder
@@ -25,6 +24,7 @@ from gpuprof.measure.request import Selection, check_memory, make_request, plan_
 from gpuprof.options import read_sim_blocks
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.records import replace
 from gpuprof.tables import TableReader
 
 GEMM = ("M", "N", "K")

@@ -12,7 +12,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-from changed import replace
 from each import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from gpuprof.errors import ExitCode, OutputError, ResultsError
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
+from gpuprof.records import replace
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report

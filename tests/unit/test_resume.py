@@ -7,7 +7,6 @@ import signal
 
 import fake_worker
 import pytest
-from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 from unit_support import build_request
 
@@ -20,6 +19,7 @@ from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.resume import check_same_request, continued
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import CASES_END, dumps
 from gpuprof.store import ResultsFile
 

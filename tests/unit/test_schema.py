@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 import jsonschema
 import pytest
-from changed import replace
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from json_schemas import json_schema
 from msgspec import Meta
 
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import SCHEMA_VERSION, Run
 from gpuprof.schema import (
     Count,

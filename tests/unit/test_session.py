@@ -11,7 +11,6 @@ from pathlib import Path
 
 import fake_worker
 import pytest
-from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
@@ -25,6 +24,7 @@ from gpuprof.measure.protocol import Open, Size, WorkerLost
 from gpuprof.measure.request import plan_cases
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 

@@ -7,7 +7,6 @@ import re
 
 import fake_worker
 import pytest
-from changed import replace
 from fake_runs import Watcher, keeper, options, request_of
 
 from gpuprof.analysis.groups import groups
@@ -18,6 +17,7 @@ from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.measure import session
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.report.comma_separated import render_csv
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of

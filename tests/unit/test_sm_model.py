@@ -6,12 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from changed import replace
 from compile_support import compile_source
 
 from gpuprof.backends.sim.executed import _crowd
@@ -21,6 +19,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
+from gpuprof.records import replace
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
@@ -32,7 +31,7 @@ from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.signature import block_limits_of
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
-ASKED = {field.name for field in fields(Traffic)}
+ASKED = set(Traffic.__struct_fields__)
 
 
 def changed(one: Step, **how: object) -> Step:

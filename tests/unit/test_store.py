@@ -11,7 +11,6 @@ import sys
 import time
 
 import pytest
-from changed import replace
 from plain_runs import plain_run
 from problem_support import Transpose, find_kernel
 from unit_support import DEVICE
@@ -23,6 +22,7 @@ from gpuprof.files import check_writable, replace_text
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.options import OutputOptions
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import dumps
 from gpuprof.store import ResultsFile
 

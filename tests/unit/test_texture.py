@@ -5,7 +5,6 @@
 from pathlib import Path
 
 import pytest
-from changed import replace
 from problem_support import Gemm
 from unit_support import DEVICE, MINIMAL, parse_kernel
 
@@ -14,6 +13,7 @@ from gpuprof.kernels.shape import configure
 from gpuprof.kernels.tensor_map import TensorMap, TensorMapSpec
 from gpuprof.kernels.texture import clash_among, make_texture, read_textures, texture_specs
 from gpuprof.problems.problem import ArraySpec
+from gpuprof.records import replace
 from gpuprof.tables import TableReader
 from gpuprof.texture_units import Sampling, Texels
 

@@ -4,7 +4,6 @@
 
 import numpy as np
 import pytest
-from changed import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -13,6 +12,7 @@ from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.references import Expected
 from gpuprof.problems.wrong_places import Axis, axes_of, describe_places
 from gpuprof.problems.wrong_values import WrongResult, describe_values
+from gpuprof.records import replace
 
 BOUND = ErrorBound(relative=1e-5, absolute=1e-6, largest=3e38)
 EXACT = ErrorBound(relative=0.0, absolute=0.0, largest=2.0**31)

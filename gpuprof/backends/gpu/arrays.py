@@ -6,7 +6,6 @@ import ctypes
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -36,6 +35,7 @@ from gpuprof.kernels.texture import Texture
 from gpuprof.problems.dtypes import numpy_dtype, unwritten_byte
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
+from gpuprof.records import replace
 from gpuprof.results import Verification
 
 _HANDLE = ctypes.c_uint64

@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter, sleep
 
@@ -29,6 +28,7 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import compute_in_all_threads
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Array, HostCall
+from gpuprof.records import replace
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
 from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import supported_archs

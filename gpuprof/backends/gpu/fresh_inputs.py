@@ -5,7 +5,6 @@
 import ctypes
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
 from gpuprof.problems.unordered import compare_unordered
+from gpuprof.records import replace
 from gpuprof.results import Verification
 
 #: Elements of an output that are looked at; each is read by itself, and a GEMM's cost a row and a column.

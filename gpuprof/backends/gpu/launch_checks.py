@@ -14,7 +14,6 @@ the L2 cache and behind the second event.
 import ctypes
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from gpuprof.backends.gpu.timer import Around
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.problems.problem import ArraySpec
+from gpuprof.records import replace
 from gpuprof.results import Verification
 
 #: Elements of each output that are looked at; all of a smaller one.

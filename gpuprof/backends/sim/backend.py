@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock, Thread
 
@@ -68,6 +67,7 @@ from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
 from gpuprof.options import USUAL, RunOptions
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import BackendName, Verification
 
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.

@@ -5,11 +5,11 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from gpuprof.backends.base import Findings, Functions
 from gpuprof.backends.compiling import occupancy_of
@@ -34,6 +34,7 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts, count
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.records import replace
 from gpuprof.results import Counter, Model, ModelLine, SourceLine, Verification
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
@@ -67,8 +68,7 @@ _UNITS_OF_ACCESSES = {"requests", "sectors", "wavefronts", "passes", "%"}
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutedCase:
+class ExecutedCase(Struct, frozen=True):
     """What executing one case left and counted.
 
     Args:

@@ -4,14 +4,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gpuprof import timeline
 from gpuprof.backends.base import Functions
@@ -26,6 +25,7 @@ from gpuprof.machine_code.instruction_counts import Between, MachineCounts
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Weights, weigh
+from gpuprof.records import replace
 from gpuprof.results import Counter
 from gpuprof.toolchain.assembling import NO_PTXAS
 from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, nvrtc_version
@@ -140,8 +140,7 @@ def _programs() -> Kept[Program]:
     return Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
 
 
-@dataclass(frozen=True)
-class DecodedKernels:
+class DecodedKernels(Struct, frozen=True):
     """What a card executes of kernels; cards may share what is kept."""
 
     device: Device

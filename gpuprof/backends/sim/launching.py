@@ -9,7 +9,6 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -44,6 +43,7 @@ from gpuprof.machine import gib, memory_left_bytes
 from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype, unwritten_byte
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array
+from gpuprof.records import replace
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
 

@@ -9,7 +9,6 @@ any order, and are not run again.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase
@@ -30,6 +29,7 @@ from gpuprof.executor import (
 )
 from gpuprof.problems.references import Array
 from gpuprof.problems.wrong_values import told_apart
+from gpuprof.records import replace
 from gpuprof.results import Verification
 
 _NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"

@@ -9,7 +9,6 @@ the same kind, which runs whole.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -26,6 +25,7 @@ from gpuprof.kernels.smaller_sizes import smaller_cases
 from gpuprof.problems.check import ErrorComparison
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
+from gpuprof.records import replace
 from gpuprof.results import Verification
 from gpuprof.text import Extent
 

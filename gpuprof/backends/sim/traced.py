@@ -7,7 +7,6 @@ for; and a witness remembers who wrote each element.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ from gpuprof.executor import (
 )
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.wrong_values import told_apart
+from gpuprof.records import replace
 from gpuprof.results import Cause, Explanation
 
 #: Bytes between two arrays: an index of 32 bits does not reach from one to the next.

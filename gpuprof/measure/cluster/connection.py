@@ -16,9 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from gpuprof import __version__
 from gpuprof.errors import BackendUnavailable, InputError, ToolError, did_you_mean, foreign
@@ -37,8 +38,7 @@ _ADDRESS = re.compile(r"(?:[a-z]+://)?(?:[\w.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 MISSING_FIX = "Install it with gpuprof's extra: pip install '.[cluster]' in gpuprof's checkout."
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A worker of the cluster, whose `key` stays the same when it is started again."""
 
     address: str

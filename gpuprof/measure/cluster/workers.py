@@ -12,7 +12,6 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from gpuprof.measure.protocol import (
     decode,
     encode,
 )
+from gpuprof.records import replace
 
 _POLL_S = 0.1
 #: How long a reply may be on its way until it is asked whether the worker that has it is still there.

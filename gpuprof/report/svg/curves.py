@@ -3,10 +3,10 @@
 """Lines and points between two axes: rates over size, and rooflines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from gpuprof.report.svg.drawing import Scale, element, number, place, tick_text, width_of
 
@@ -33,8 +33,7 @@ _TICK_PX = 11.5
 _MARGIN_PX, _BETWEEN_PX = 14.0, 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Plane:
+class _Plane(Struct, frozen=True):
     """The place between two axes, so many pixels high."""
 
     x: Scale

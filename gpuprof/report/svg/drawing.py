@@ -6,11 +6,11 @@ Whatever a text or an attribute holds, it stays text. Places are shares of the d
 percent, so that a drawing follows the page's width while its text and its marks keep their size.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor, log10
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.text import visible
@@ -63,8 +63,7 @@ def number(value: float) -> str:
     return "0" if written in ("-0", "") else written
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """One axis from `low` to `high`; of a logarithmic one both are above 0."""
 
     low: float

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 from card_process import KernelsOnCard
-from changed import replace
 from executor_harness import compile_both
 
 from gpuprof.backends.sim.launching import descriptor_of
 from gpuprof.executor import GlobalMemory, Program, encode_tensor_map, launch, load_program
 from gpuprof.kernels.tensor_map import TensorMap
+from gpuprof.records import replace
 
 #: What lies in an array that nothing was put into.
 POISON = 0xA5
