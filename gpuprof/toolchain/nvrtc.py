@@ -174,8 +174,7 @@ def compile_entries(
             less = program.without_errors(file_name, error.log, wanted)
             if less is None:
                 # Where that is missed now it was no code of the host's, and what is wrong with it counts.
-                missed = left_out.intersection(re.findall(r"\w+", error.log))
-                raise (told if told and missed else error) from None
+                raise (told if told and left_out & _missed(error.log) else error) from None
             told, program = told or error, less
         else:
             if compiled and (lost := lost_macro(compiled[0].log, program.options)):
@@ -183,6 +182,13 @@ def compile_entries(
             note = f"Left out, as the compiler refuses it: {', '.join(sorted(left_out))}.\n" if told else ""
             return tuple(replace(one, log=note + one.log) for one in compiled)
     raise told or AssertionError
+
+
+def _missed(log: str) -> set[str]:
+    """Words of what errors say, and of the code where they point."""
+    errors = re.findall(r": error\b(.*)\n(.*)\n( *)\^", log)
+    pointed = (code[len(blanks) :].partition(" ")[0] for _, code, blanks in errors)
+    return {*re.findall(r"\w+", " ".join((*(says for says, *_ in errors), *pointed)))}
 
 
 def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:

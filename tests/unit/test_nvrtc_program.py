@@ -341,6 +341,10 @@ def test_what_only_the_host_has_is_not_missed(source):
             '(1): error: identifier "Unknown"',
         ),
         ("POINT p;\n__global__ void k(float *x) { *x = other; }", '(2): error: identifier "other"'),
+        (
+            "POINT sum;\n__global__ void k(float *x) { float sum = other; *x = sum; }",
+            '(2): error: identifier "other"',
+        ),
         ("static_assert(sizeof(int) == 8);\n" + KERNEL, "static assertion failed"),
         (
             "namespace near = far;\n__global__ void k(float *x) { *x = near::one(); }",
