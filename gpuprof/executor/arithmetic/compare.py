@@ -120,7 +120,8 @@ def lower_selp(op: Mnemonic) -> Lowered:
 def lower_slct(op: Mnemonic) -> Lowered:
     """Lower `slct`: the first operand where the third is not negative, else the second."""
     value, test = (ARITHMETIC[kind] for kind in op.types)
-    return Lowered(lambda a, b, c: np.where(c >= 0, a, b), (value, value, test), value)
+    tested: Compute = exact.flush if op.has("ftz") else lambda c: c
+    return Lowered(lambda a, b, c: np.where(tested(c) >= 0, a, b), (value, value, test), value)
 
 
 _TESTS: dict[str, Compute] = {

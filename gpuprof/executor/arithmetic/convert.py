@@ -26,6 +26,7 @@ _TO_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil
 _FLOATS = ("f16", "f32", "f64", "bf16")
 _MODIFIERS = {"rn", "rz", "rm", "rp", "rna", *_TO_INTEGRAL, "ftz", "sat", "relu", "satfinite"}
 _PAIRS = ("f16x2", "bf16x2", *BYTES)
+_PACKED_PARTS = ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")
 
 
 def lower_cvt(op: Mnemonic) -> Lowered:
@@ -96,17 +97,17 @@ def _pair(op: Mnemonic, to: str, source: str) -> Lowered:
 
 def _packed_integers(op: Mnemonic) -> Lowered:
     """Lower `cvt.pack`: two s32, clamped, as the lowest parts of a word; above them a third operand."""
-    to, source, *rest = op.types
-    if source != "s32" or to not in ("u16", "s16", "u8", "s8") or {*op.flags} != {"pack", "sat"}:
+    kinds = [word for word in (*op.types, *op.flags) if word in _PACKED_PARTS]
+    source, *rest = [kind for kind in op.types if kind not in kinds]
+    if len(kinds) != 1 or source != "s32" or {*op.flags} - {*kinds} != {"pack", "sat"}:
         raise NotInTable
-    part = ARITHMETIC[to]
-    bits = np.uint32(8 * part.itemsize)
+    (kind,) = kinds
+    bits = int(kind[1:])
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
 
     def pack(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
-        upper, lower = (
-            saturated(x.astype(np.int64), part).view(f"u{part.itemsize}").astype(np.uint32) for x in (a, b)
-        )
-        packed: Lanes = upper << bits | lower
+        upper, lower = (np.clip(x, low, high).view(np.uint32) & np.uint32((1 << bits) - 1) for x in (a, b))
+        packed: Lanes = upper << np.uint32(bits) | lower
         return packed | c[0] << np.uint32(2 * bits) if c else packed
 
     return Lowered(pack, (np.dtype(np.int32),) * 2 + (ARITHMETIC["b32"],) * len(rest), ARITHMETIC["b32"])
@@ -166,7 +167,7 @@ def _rounded(value: Lanes, kind: str, mode: str) -> Lanes:
 
 def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
     value = _decoded(value, source)
-    if op.has("ftz") and value.dtype == np.float32:
+    if op.has("ftz") and value.dtype == np.float32 and to != "f16":
         value = canonical(exact.flush(value))
     for flag, integral in _TO_INTEGRAL.items():
         if op.has(flag):
@@ -178,7 +179,7 @@ def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
     if to == "bf16":
         return canonical(exact.narrow(value.astype(np.float64), HALVES[to], op.rounding)).view(ARITHMETIC[to])
     if source == to:
-        return value if source == "f64" or not op.flags else canonical(value)
+        return canonical(value) if source == "f16" or (source != "f64" and op.flags) else value
     if source == "f16" and to == "f64":
         return to_float64(value)
     if ARITHMETIC[to].itemsize < value.dtype.itemsize:
@@ -191,6 +192,8 @@ def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
 
 
 def _integer_to_float(value: Lanes, op: Mnemonic, to: str) -> Lanes:
+    if op.has("sat"):
+        value = np.clip(value, 0, 1)
     if op.rounding == "rn" and to != "bf16":
         return value.astype(ARITHMETIC[to])
     if value.dtype.itemsize <= 4:  # exact in float64

@@ -89,10 +89,36 @@ def _odd_float32(value: Lanes) -> Lanes:
     return np.asarray(cut.view(np.uint32) | (cut != value)).view(np.float32)
 
 
-def with_flush(compute: Callable[..., Lanes]) -> Callable[..., Lanes]:
-    """Return `compute` with subnormal operands and results flushed to zero (`.ftz`)."""
+def with_flush(
+    compute: Callable[..., Lanes], mode: str = "rn", exactly: Callable[..., Lanes] | None = None
+) -> Callable[..., Lanes]:
+    """Return `compute` in a rounding mode, with subnormal operands and results flushed to zero (`.ftz`).
+
+    Whether a result is subnormal is told as if exponents had no end: `exactly` computes it in float64 where
+    its rounding may tell.
+    """
+    rounded = in_mode(compute, mode)
 
     def flushed(*operands: Lanes) -> Lanes:
-        return flush(compute(*(flush(operand) for operand in operands)))
+        given = [flush(operand) for operand in operands]
+        result = flush(rounded(*given))
+        if exactly is not None and (edge := np.abs(result) == _TINY[result.dtype]).any():
+            with np.errstate(all="ignore"):
+                value = exactly(*(operand.astype(np.float64) for operand in given))
+            tiny = is_tiny(value, result.dtype, mode)
+            result = np.where(edge & tiny, np.copysign(result.dtype.type(0), result), result)
+        return result
 
     return flushed
+
+
+def is_tiny(value: Lanes, dtype: np.dtype[np.floating], mode: str) -> Lanes:
+    """Tell which float64 values are below all normal numbers when rounded to the bits of `dtype` alone."""
+    scale = 2.0 ** (8 if dtype.itemsize == 2 else 64)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.abs(narrow(value * scale, dtype, mode)) < _TINY[dtype] * scale)
+
+
+def fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Return float64 a * b + c of numbers of few bits: the product is exact, and the sum rounded to odd."""
+    return to_odd(*two_sum(a * b, c))

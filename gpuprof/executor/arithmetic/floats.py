@@ -50,25 +50,31 @@ _ROUNDED: dict[str, Compute] = {
 _MODIFIERS = {"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN", "xorsign", "abs"}
 
 
-def modified(op: Mnemonic, compute: Compute, count: int) -> Lowered:
-    """Lower to a function of `count` operands of the instruction's type, with `.sat`, `.ftz` and its NaNs."""
-    if (op.has("ftz") and op.type != "f32") or {*op.flags} - _MODIFIERS:
+def modified(op: Mnemonic, compute: Compute, count: int, exactly: Compute | None = None) -> Lowered:
+    """Lower to a function of `count` operands of the instruction's type, as its modifiers say.
+
+    `exactly` computes it in float64, where rounding matters.
+    """
+    flushes = op.has("ftz") and op.type == "f32"  # reciprocals of f64 take it for nothing
+    if (op.has("ftz") and not flushes and op.base != "rcp") or {*op.flags} - _MODIFIERS:
         raise NotInTable
     computed: Compute = (lambda *given: exact.clamp(compute(*given))) if op.has("sat") else compute
-    if op.has("ftz"):
-        computed = exact.with_flush(computed)
+    if flushes:
+        computed = exact.with_flush(computed, op.rounding, exactly)
+    else:
+        computed = exact.in_mode(computed, op.rounding)
     return of_one_type(op, with_nans(computed, op.base, op.type), count)
 
 
 def rounded(op: Mnemonic, count: int) -> Lowered:
     """Lower an operation that is rounded once, as its modifiers say."""
-    return modified(op, exact.in_mode(_ROUNDED[op.base], op.rounding), count)
+    return modified(op, _ROUNDED[op.base], count, _ROUNDED[op.base])
 
 
 def fused(op: Mnemonic) -> Lowered:
     """Lower `fma` and `mad` of f32 and f64."""
     op = Mnemonic("fma", op.flags, op.types)
-    return modified(op, exact.in_mode(multiply_add(op.type), op.rounding), 3)
+    return modified(op, multiply_add(op.type), 3, exact.fused)
 
 
 def multiply_add(kind: str) -> Compute:

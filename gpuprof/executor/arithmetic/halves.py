@@ -13,6 +13,8 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 TYPES = ("f16", "bf16", "f16x2", "bf16x2")
 _WORD = np.dtype(np.uint16)
+#: The NaN that a tensor copy fills in for elements outside the array, which `.oob` takes for a zero.
+_OUTSIDE = np.uint16(0x7FF7)
 
 # float32 holds the sum or product of two halves to more than twice their bits plus two, so that rounding
 # once more, to half, is as good as rounding once; float64 does the same for bfloat16.
@@ -32,7 +34,7 @@ _OF_NAN: dict[str, Compute] = {"min": extreme(np.minimum), "max": extreme(np.max
 #: Modifiers beside `.ftz`.
 _MODIFIERS = {
     **dict.fromkeys(("add", "sub", "mul"), frozenset({"rn", "sat"})),
-    "fma": frozenset({"rn", "sat", "relu"}),
+    "fma": frozenset({"rn", "sat", "relu", "oob"}),
     **dict.fromkeys(("min", "max"), frozenset({"NaN", "xorsign", "abs"})),
     **dict.fromkeys(("ex2", "tanh"), frozenset({"approx"})),
 }
@@ -61,7 +63,7 @@ def _computation(op: Mnemonic) -> Compute:
     """What an instruction computes on bits of single halves."""
     kind = op.type.removesuffix("x2")
     if op.base == "fma":
-        compute: Compute = _fused
+        compute: Compute = exact.fused
     else:
         compute = (_OF_NAN if op.has("NaN") else _COMPUTE)[op.base]
     if op.has("xorsign"):
@@ -71,22 +73,24 @@ def _computation(op: Mnemonic) -> Compute:
     clamped: Compute = exact.clamp if op.has("sat") else lambda values: values
     if op.has("relu"):
         clamped = lambda values: np.where(values <= 0, values.dtype.type(0), values)  # noqa: E731
-    wide = kind == "bf16" or op.base in ("ex2", "tanh", "fma")
+    wide = kind == "bf16" or op.has("ftz") or op.base in ("ex2", "tanh", "fma")
 
     def of_bits(*bits: Lanes) -> Lanes:
         values = [flushed(b.view(HALVES[kind])) for b in bits]
         if wide:
-            result = exact.narrow(compute(*(each.astype(np.float64) for each in values)), HALVES[kind], "rn")
+            value = compute(*(each.astype(np.float64) for each in values))
+            result = exact.narrow(value, HALVES[kind], "rn")
+            if op.has("ftz"):
+                zero = np.copysign(result.dtype.type(0), result)
+                result = np.where(exact.is_tiny(value, result.dtype, "rn"), zero, result)
         else:
             result = compute(*values)
-        return canonical(clamped(flushed(result))).view(_WORD)
+        made = canonical(clamped(flushed(result))).view(_WORD)
+        if op.has("oob"):
+            return np.where((bits[0] == _OUTSIDE) | (bits[1] == _OUTSIDE), _WORD.type(0), made)
+        return made
 
     return of_bits
-
-
-def _fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """Return float64 a * b + c of halves: the product is exact, and the sum rounded to odd."""
-    return exact.to_odd(*exact.two_sum(a * b, c))
 
 
 def words_of(words: Lanes) -> tuple[Lanes, Lanes]:

@@ -212,7 +212,7 @@ def nth_set_bit(mask: Lanes, base: Lanes, offset: Lanes) -> Lanes:
     is_set = (mask[..., None] >> places.astype(np.uint32) & 1).astype(np.bool_)
     start, count = base.astype(np.int64)[..., None], offset.astype(np.int64)[..., None]
     up = is_set & (places >= start)
-    down = is_set & (places <= start)
+    down = is_set & (places <= start) & (start < 32)
     upwards = np.cumsum(up, axis=-1)
     downwards = np.cumsum(down[..., ::-1], axis=-1)[..., ::-1]
     here = np.where(
@@ -220,7 +220,8 @@ def nth_set_bit(mask: Lanes, base: Lanes, offset: Lanes) -> Lanes:
         up & (upwards == count),
         np.where(count < 0, down & (downwards == -count), is_set & (places == start)),
     )
-    return np.where(here.any(axis=-1), here.argmax(axis=-1), 0xFFFFFFFF).astype(np.uint32)
+    found = np.where(here.any(axis=-1), here.argmax(axis=-1), 0xFFFFFFFF).astype(np.uint32)
+    return np.where(offset == np.iinfo(np.int32).min, np.uint32(0), found)
 
 
 def extend_sign_or_zero(value: Lanes, length: Lanes, *, wrap: bool) -> Lanes:
