@@ -162,7 +162,6 @@ def test_comparing_selecting_packing(text, kinds, result, columns, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        "wgmma.mma_async.sync.aligned.m64n8k32.f16.e4m3.e4m3 {t, t}, t, t, 1, 1, 1;",
         "tensormap.replace.tile.rank.global.b1024.b32 [t], t;",
         "bogus.u32 t, t;",
         "cvt.rs.f16x2.f32 t, t, t, t;",

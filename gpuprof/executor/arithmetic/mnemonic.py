@@ -18,7 +18,7 @@ Compute = Callable[..., Any]
 _ONLY_CONVERTED = ("tf32", "e4m3x2", "e5m2x2")
 #: Two integers in a register of `.b32`.
 _PAIRS = ("u16x2", "s16x2")
-_ROUNDINGS = ("rn", "rz", "rm", "rp")
+ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 class Mnemonic(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Mnemonic(Struct, frozen=True):
     @property
     def rounding(self) -> str:
         """The rounding mode of the result; round to nearest even when none is written."""
-        return next((flag for flag in self.flags if flag in _ROUNDINGS), "rn")
+        return next((flag for flag in self.flags if flag in ROUNDINGS), "rn")
 
 
 @dataclass(frozen=True)

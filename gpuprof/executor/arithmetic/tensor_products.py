@@ -46,7 +46,7 @@ _MODELLED: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] 
     (("m16n8k8", "m16n8k16"), ("f16",), ("f16", "f32")),
     (("m16n8k8", "m16n8k16"), ("bf16",), ("f32",)),
     (("m16n8k4", "m16n8k8"), ("tf32",), ("f32",)),
-    (("m16n8k32",), _EIGHT_BIT, ("f32",)),
+    (("m16n8k16", "m16n8k32"), _EIGHT_BIT, ("f16", "f32")),
     (("m8n8k16", "m16n8k16", "m16n8k32"), _INTEGERS, ("s32",)),
     (("m8n8k32", "m16n8k32", "m16n8k64"), _FOUR_BIT, ("s32",)),
     (("m8n8k128", "m16n8k128", "m16n8k256"), ("b1",), ("s32",)),
@@ -65,8 +65,9 @@ _ELEMENTS: dict[str, Elements] = {
 class Product:
     """D = A B + C, with 8 columns.
 
-    `rows` is 8 or 16, of A, C and D; `bitwise` is what is done with bits, one of `BITWISE`. A `warpgroup`
-    multiplies 8-bit floats as they are; other products unpack them to f16.
+    `rows` is 8 or 16, of A, C and D; `bitwise` is what is done with bits, one of `BITWISE`; f64 alone has
+    another `rounding` than to nearest. A `warpgroup` multiplies 8-bit floats as they are; other products
+    unpack them to f16.
     """
 
     rows: int
@@ -76,17 +77,26 @@ class Product:
     accumulator: str
     saturates: bool = False
     bitwise: str = ""
+    rounding: str = "rn"
     warpgroup: bool = False
 
     @classmethod
     def of(
-        cls, shape: str, a: str, b: str, accumulator: str, *, saturates: bool = False, bitwise: str = ""
+        cls,
+        shape: str,
+        a: str,
+        b: str,
+        accumulator: str,
+        *,
+        saturates: bool = False,
+        bitwise: str = "",
+        rounding: str = "rn",
     ) -> "Product | None":
         """Return the product of a shape such as `m16n8k16`; None when it is not modelled."""
         for shapes, factors, sums in _MODELLED:
             if shape in shapes and {a, b} <= {*factors} and accumulator in sums:
                 rows, depth = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
-                return cls(rows, depth, a, b, accumulator, saturates, bitwise)
+                return cls(rows, depth, a, b, accumulator, saturates, bitwise, rounding)
         return None
 
     @property
@@ -117,12 +127,16 @@ class Product:
         return ARITHMETIC["b32" if self.accumulator == "f16" else self.accumulator]
 
     @property
+    def element_bits(self) -> int:
+        """Bits of an element of A or B."""
+        kept = _ELEMENTS[self.a]
+        return kept.bits if isinstance(kept, Packed) else 8 * kept.itemsize
+
+    @property
     def register_counts(self) -> tuple[int, int, int]:
         """Registers that a lane gives of A, B and C."""
         halves = self.rows // GROUPS
-        kept = _ELEMENTS[self.a]
-        bits = kept.bits if isinstance(kept, Packed) else 8 * kept.itemsize
-        tiles = self.depth * bits // (256 if self.a == "f64" else 128)
+        tiles = self.depth * self.element_bits // (256 if self.a == "f64" else 128)
         return halves * tiles, tiles, halves * (1 if self.accumulator == "f16" else 2)
 
     def compute(self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]) -> list[Lanes]:
@@ -138,10 +152,9 @@ class Product:
 
     @staticmethod
     def element(kind: str) -> np.dtype[Any]:
-        """The type in which whole elements of A or B are held: unsigned bits, or integers."""
+        """The type that holds elements of A or B: unsigned bits, integers, or bytes of smaller ones."""
         kept = _ELEMENTS[kind]
-        assert not isinstance(kept, Packed)
-        return kept
+        return np.dtype(np.uint8) if isinstance(kept, Packed) else kept
 
     def sums(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
         """Return A B + C of one instruction: A (k, m, warps), B (k, n, warps), C (m, n, warps)."""
@@ -164,7 +177,7 @@ class Product:
 
     def _sum(self) -> Any:
         if self.a == "f64":
-            return double_sum
+            return partial(double_sum, rounding=self.rounding)
         if self.bitwise:
             return partial(bit_sum, exclusive=self.bitwise == "xor")
         if self.a in (*_INTEGERS, *_FOUR_BIT):
@@ -178,21 +191,37 @@ class Product:
 
 
 _ROWS = 16
-#: The depths of each type of elements.
-_DEPTHS = {"f16": (16, 32), "bf16": (16, 32), "tf32": (8, 16), "s8": (32, 64), "u8": (32, 64)}
+#: The least depth of each type of elements.
+_LEAST_DEPTHS = {
+    **{"f16": 16, "bf16": 16, "tf32": 8},
+    **dict.fromkeys(_INTEGERS, 32),
+    **dict.fromkeys((*_EIGHT_BIT, *_FOUR_BIT), 64),
+}
 #: Bits that say which elements of a group are stored, and the groups that one word has of each of its rows.
 _GROUP_BITS, _GROUPS_OF_WORD = 4, 8
 
 
 def sparse_product(
-    shape: str, a: str, b: str, accumulator: str, *, saturates: bool = False
+    shape: str, a: str, b: str, accumulator: str, selector: int, *, saturates: bool = False
 ) -> Product | None:
     """Return the product, of 16 rows, of a shape such as `m16n8k32`, A being sparse; None if not modelled."""
     narrow, depth = shape.partition("k")[::2]
-    known = Product.of(f"m16n8k{min(_DEPTHS.get(a, (0,)))}", a, b, accumulator, saturates=saturates)
-    if narrow != "m16n8" or known is None or int(depth) not in _DEPTHS[a]:
+    known = Product.of(f"m16n8k{int(depth) // 2}", a, b, accumulator, saturates=saturates)
+    if narrow != "m16n8" or known is None or int(depth) < _LEAST_DEPTHS.get(a, 1 << 30):
         return None
-    return replace(known, depth=int(depth))
+    product = replace(known, depth=int(depth))
+    return product if selector < LANES // _lanes_of_selector(product) else None
+
+
+def _groups(product: Product) -> int:
+    """The groups of a row of A; of 4-bit integers each has four pairs of neighbours, of tf32 two elements."""
+    return product.depth // (2 if product.a == "tf32" else 8 if product.a in _FOUR_BIT else 4)
+
+
+def _lanes_of_selector(product: Product) -> int:
+    """How many of four neighbouring lanes have words that count."""
+    words = _groups(product) * 2 // _GROUPS_OF_WORD
+    return min(words, LANES) if product.element_bits <= 8 else words
 
 
 def compute_sparse(
@@ -208,40 +237,45 @@ def compute_sparse(
     The words tell which elements of A are stored, and the selector whose words count.
     """
     shape = leading([*a, *b, *c, words])
-    stored = matrix_a(a, product.element(product.a), _ROWS, shape)
-    of_b = matrix_b(b, product.element(product.b), shape)
+    stored = matrix_a(a, _ELEMENTS[product.a], _ROWS, shape)
+    of_b = matrix_b(b, _ELEMENTS[product.b], shape)
     of_c = matrix_c(c, ARITHMETIC[product.accumulator], _ROWS, shape)
-    warps = of_c.shape[-1]
+    total = sparse_sums(product, stored, of_b, of_c, words, selector, shape)
+    return registers_of(total, product.sum_register, shape)
+
+
+def sparse_sums(
+    product: Product, stored: Lanes, b: Lanes, c: Lanes, words: Lanes, selector: int, shape: tuple[int, int]
+) -> Lanes:
+    """Return A B + C, (16, n, warps), of what is stored of A, (k / 2, 16, warps), and B, (k, n, warps)."""
+    columns, warps = b.shape[1:]
     # Every row has a B of its own: the rows take turns like warps.
-    column = np.arange(GROUPS)[None, :, None, None]
-    chosen = of_b[_stored_depths(product, words, selector, shape)[:, None], column, np.arange(warps)]
+    column = np.arange(columns)[None, :, None, None]
+    chosen = b[_stored_depths(product, words, selector, shape)[:, None], column, np.arange(warps)]
     total = product.sums(
         stored.reshape(len(stored), 1, -1),
-        chosen.reshape(len(stored), GROUPS, -1),
-        np.ascontiguousarray(of_c.transpose(1, 0, 2)).reshape(1, GROUPS, -1),
+        chosen.reshape(len(stored), columns, -1),
+        np.ascontiguousarray(c.transpose(1, 0, 2)).reshape(1, columns, -1),
     )
-    rows = total.reshape(GROUPS, _ROWS, warps).transpose(1, 0, 2)
-    return registers_of(np.ascontiguousarray(rows), product.sum_register, shape)
+    rows = total.reshape(columns, _ROWS, warps).transpose(1, 0, 2)
+    return np.ascontiguousarray(rows)
 
 
 def _stored_depths(product: Product, words: Lanes, selector: int, shape: tuple[int, int]) -> Lanes:
     """Return the number along K of each stored element: shape (stored, rows, warps)."""
     spread = np.broadcast_to(words, (*shape, WARP)).view(np.uint32).reshape(-1, GROUPS, LANES)
-    groups = product.depth // (2 if product.a == "tf32" else 4)
+    groups, lane_count = _groups(product), _lanes_of_selector(product)
     nibbles = spread[..., None] >> np.arange(0, 32, _GROUP_BITS, dtype=np.uint32) & np.uint32(15)
-    if product.a in ("s8", "u8"):  # lanes have rows g and g + 8 in turn, each with all bits of a word
-        lanes = 2 * selector + np.arange(2) if groups == _GROUPS_OF_WORD else np.arange(LANES)
-        found = nibbles[:, :, lanes].reshape(len(spread), GROUPS, -1, 2, _GROUPS_OF_WORD)
-        by_row = found.transpose(3, 1, 2, 4, 0)
-    else:  # the halves of a word are of rows g and g + 8
-        count = groups * 2 // _GROUPS_OF_WORD
-        lanes = count * selector + np.arange(count)
-        found = nibbles[:, :, lanes].reshape(len(spread), GROUPS, count, 2, _GROUPS_OF_WORD // 2)
-        by_row = found.transpose(3, 1, 2, 4, 0)
-    nibble = by_row.reshape(_ROWS, groups, -1).astype(np.intp)
+    lanes = lane_count * selector + np.arange(lane_count)
+    # Of small elements lanes have rows g and g + 8 in turn; of others the halves of a word are of these rows.
+    per_row = _GROUPS_OF_WORD if product.element_bits <= 8 else _GROUPS_OF_WORD // 2
+    found = nibbles[:, :, lanes].reshape(len(spread), GROUPS, -1, 2, per_row)
+    nibble = found.transpose(3, 1, 2, 4, 0).reshape(_ROWS, groups, -1).astype(np.intp)
     first = np.arange(groups)[:, None]
     if product.a == "tf32":
         depths = (2 * first + (nibble >> 3))[:, :, None]
     else:
         depths = np.stack([4 * first + (nibble & 3), 4 * first + (nibble >> 2)], axis=2)
+    if product.a in _FOUR_BIT:
+        depths = np.stack([2 * depths, 2 * depths + 1], axis=3)
     return depths.reshape(_ROWS, -1, nibble.shape[-1]).transpose(1, 0, 2)

@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.arithmetic.exact import in_mode
 from gpuprof.executor.arithmetic.floats import multiply_add
 from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT, NOT_FINITE, FloatFormat, exponents
 from gpuprof.executor.arithmetic.nans import canonical, with_nans
@@ -107,16 +108,16 @@ def eight_bit_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format:
     is added at the end, by an ordinary addition.
     """
     place = np.arange(len(a)) % 4
-    total = np.zeros(c.shape, dtype=np.float32)
+    total = np.zeros_like(c)
     for step in (place < 2, place >= 2):
         total = float_sum(a[step], b[step], total, a_format, b_format)
     with np.errstate(all="ignore"):
         return canonical(np.asarray(total + c))
 
 
-def double_sum(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+def double_sum(a: Lanes, b: Lanes, c: Lanes, *, rounding: str) -> Lanes:
     """Return A B + C of float64: one fused multiply-add after the other; a NaN is that of B, C or A."""
-    total, fused = c, with_nans(multiply_add("f64"), "fma", "f64")
+    total, fused = c, with_nans(in_mode(multiply_add("f64"), rounding), "fma", "f64")
     with np.errstate(all="ignore"):
         for i in range(len(a)):
             total = np.asarray(fused(a[i, :, None], b[i, None], total))

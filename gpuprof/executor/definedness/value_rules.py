@@ -160,7 +160,7 @@ def _without_numbers(operand: Operand) -> Operand:
 
 def multiply_by_warpgroups(coder: Coder, item: Instruction, step: Step) -> Step:
     """`wgmma.mma_async`: what it adds to may be undefined, as it need not add."""
-    places = places_in(coder, item.operands[1:4], item.line)
+    places = places_in(coder, item.operands[1 : 6 if "sp" in item.opcode else 4], item.line)
     return consuming(coder, item, step, places, f"gives {item.name}")
 
 

@@ -4,9 +4,11 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from gpuprof.executor.arithmetic.mnemonic import ROUNDINGS
 from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product, compute_sparse, sparse_product
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
@@ -43,15 +45,17 @@ def by_registers(
     compute: Callable[..., list[Lanes]],
     count: Callable[[Batch, Mask], None],
     more: Sequence[Operand] = (),
+    of_c: np.dtype[Any] | None = None,
 ) -> Step:
     """Return the step of a product that takes A, B and C from registers.
 
-    `compute` makes the registers of D of them, and of what `more` operands hold; `count` counts it.
+    `compute` makes the registers of D of them, and of what `more` operands hold; `count` counts it. `of_c` is
+    what registers of C are read as where C is no D.
     """
     d, *given = (parts_of(operand) for operand in item.operands[:4])
-    if len(given[2]) != len(d):
+    if of_c is None and len(given[2]) != len(d):
         raise UnsupportedInstruction(item.name, item.line)
-    kinds = (product.factor_register, product.factor_register, product.sum_register)
+    kinds = (product.factor_register, product.factor_register, of_c or product.sum_register)
     reads = [
         [coder.reader(part, kind, item) for part in parts] for parts, kind in zip(given, kinds, strict=True)
     ]
@@ -76,7 +80,8 @@ def multiply_sparse(coder: Coder, item: Instruction) -> Step:
     selector = item.operands[5] if len(item.operands) == 6 else None
     if len(words) != 7 or words[3] != words[6] or not isinstance(selector, Imm):
         raise UnsupportedInstruction(item.name, item.line)
-    product = sparse_product(words[0], words[4], words[5], words[3], saturates="satfinite" in item.opcode)
+    saturates = "satfinite" in item.opcode
+    product = sparse_product(words[0], words[4], words[5], words[3], selector.bits, saturates=saturates)
     if product is None:
         raise UnsupportedInstruction(item.name, item.line)
     site = coder.site(f"sparse_{product.source}", item, requests=f"{_PIPES[product.source]}_instructions")
@@ -97,12 +102,18 @@ def product_of(item: Instruction) -> Product:
     _, *words = item.opcode
     saturates = "satfinite" in words
     bitwise = next((word for word in words if word in BITWISE), "")
-    rest = [word for word in words if word not in ("sync", "aligned", "satfinite", "popc", *BITWISE)]
+    rounding = next((word for word in words if word in ROUNDINGS), "")
+    others = ("sync", "aligned", "satfinite", "popc", *BITWISE, *ROUNDINGS)
+    rest = [word for word in words if word not in others]
     if len(rest) != 7 or rest[1:3] != ["row", "col"] or rest[3] != rest[6]:
         raise UnsupportedInstruction(item.name, item.line)
     shape, _, _, d_type, a_type, b_type, _ = rest
-    product = Product.of(shape, a_type, b_type, d_type, saturates=saturates, bitwise=bitwise)
+    product = Product.of(
+        shape, a_type, b_type, d_type, saturates=saturates, bitwise=bitwise, rounding=rounding or "rn"
+    )
     if product is None or (saturates and d_type != "s32") or bool(bitwise) != (a_type == "b1"):
+        raise UnsupportedInstruction(item.name, item.line)
+    if rounding and a_type != "f64":
         raise UnsupportedInstruction(item.name, item.line)
     return product
 

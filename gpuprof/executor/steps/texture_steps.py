@@ -176,6 +176,8 @@ class _Form(Struct, frozen=True):
         if (gathers and (kind != "2d" or taken == _S32)) or (LAYOUTS[kind].cube and taken == _S32):
             raise UnsupportedInstruction(item.name, item.line)
         residence = not isinstance(item.operands[1], Vec)
+        if residence and len(item.operands) == 2:  # a sampler of its own
+            raise UnsupportedInstruction(item.name, item.line)
         return cls(kind, ARITHMETIC[words[2]], taken, component, residence)
 
     @property

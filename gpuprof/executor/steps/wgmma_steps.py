@@ -15,8 +15,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.fragments import matrix_a, matrix_c, registers_of
-from gpuprof.executor.arithmetic.tensor_products import Product
+from gpuprof.executor.arithmetic.fragments import LANES, matrix_a, matrix_c, registers_of
+from gpuprof.executor.arithmetic.tensor_products import Product, sparse_product, sparse_sums
 from gpuprof.executor.faults import FaultKind, SharedByte, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
@@ -34,9 +34,12 @@ _TRANSPOSED = ("f16", "bf16")
 _SIGNED = ("f16", "bf16", "tf32", "e4m3", "e5m2")
 #: Those that Nsight Compute counts as HMMA, one for each warp; of others it is not known what it counts.
 COUNTED_AS_HMMA = ("f16", "bf16", "tf32")
-_DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
+#: Bytes of a row of A as it is stored.
+_DEPTH_BYTES = 32
 
 
+#: Words of an opcode that tell nothing of shape and types.
+_OF_NO_OPERAND = ("sync", "aligned", "satfinite", "sp", "and", "popc")
 _CORE_BYTES, _CORE_ROWS = 16, 8
 #: Bytes of a row by the layout that a descriptor names; 16 where nothing is permuted.
 _ROW_BYTES = np.array([16, 128, 64, 32])
@@ -77,34 +80,42 @@ def _element_bytes(
 
 
 class _WgmmaForm(Struct, frozen=True):
-    """What a `wgmma.mma_async` multiplies."""
+    """What a `wgmma.mma_async` multiplies; the selector is that of a sparse A, else -1."""
 
     product: Product
     columns: int
     negated: tuple[bool, bool]
     transposed: tuple[bool, bool]
+    selector: int
 
     @classmethod
     def of(cls, item: Instruction) -> "_WgmmaForm":
-        words = [word for word in item.opcode[2:] if word not in ("sync", "aligned", "satfinite", "sp")]
-        if len(words) != 4 or "sp" in item.opcode:
+        words = [word for word in item.opcode[2:] if word not in _OF_NO_OPERAND]
+        if len(words) != 4:
             raise UnsupportedInstruction(item.name, item.line)
         shape, d_type, a_type, b_type = words
-        columns = int(shape[1:].partition("n")[2].partition("k")[0])
-        saturates = "satfinite" in item.opcode
-        if _DEPTHS.get(a_type) != int(shape.partition("k")[2]):
+        columns, depth = map(int, shape[1:].partition("n")[2].split("k"))
+        narrow, saturates = f"m16n8k{depth}", "satfinite" in item.opcode
+        bitwise = "and" if "and" in item.opcode else ""
+        after, selector = 4, -1
+        if "sp" in item.opcode:
+            after, chosen = 6, item.operands[4]
+            selector = chosen.bits if isinstance(chosen, Imm) else LANES
+            product = sparse_product(narrow, a_type, b_type, d_type, selector, saturates=saturates)
+        else:
+            product = Product.of(narrow, a_type, b_type, d_type, saturates=saturates, bitwise=bitwise)
+        stored = 8 * _DEPTH_BYTES * (2 if selector >= 0 else 1)
+        if product is None or depth * product.element_bits != stored:
             raise UnsupportedInstruction(item.name, item.line)
-        product = Product.of(f"m16n8k{_DEPTHS[a_type]}", a_type, b_type, d_type, saturates=saturates)
-        if product is None:
-            raise UnsupportedInstruction(item.name, item.line)
-        numbers = [operand.bits for operand in item.operands[4:] if isinstance(operand, Imm)]
+        numbers = [operand.bits for operand in item.operands[after:] if isinstance(operand, Imm)]
         signs = numbers[:2] if a_type in _SIGNED else [1, 1]
         turns = numbers[2:] if a_type in _TRANSPOSED else []
         if isinstance(item.operands[1], Vec):
             turns = [0, *turns]
         a, b = (sign != 1 for sign in signs)
         product = replace(product, warpgroup=True)
-        return cls(product, columns, (a, b), (bool(turns and turns[0]), bool(turns and turns[-1])))
+        turned = bool(turns and turns[0]), bool(turns and turns[-1])
+        return cls(product, columns, (a, b), turned, selector)
 
 
 def multiply(coder: Coder, item: Instruction) -> Step:
@@ -120,12 +131,15 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     writes = [coder.target(part, item) for part in d.items]
     of_a, of_b = _Operand(coder, item, a, form, 0), _Operand(coder, item, b, form, 1)
     in_shared = [each for each in (of_a, of_b) if not each.registers]
-    adds = coder.predicate(item.operands[3], item)
-    counter = f"tensor_{product.source}_operations"
-    counters = {"operations": counter}
+    sparse = form.selector >= 0
+    adds = coder.predicate(item.operands[5 if sparse else 3], item)
+    places = coder.reader(item.operands[3], product.factor_register, item) if sparse else None
+    counters = {} if sparse or product.bitwise else {"operations": f"tensor_{product.source}_operations"}
     if product.source in COUNTED_AS_HMMA:
         counters["requests"] = "hmma_instructions"
     site = coder.site(f"wgmma_{product.source}", item, **counters)
+    if sparse:  # what the card counts of it is not known
+        coder.site(f"sparse_{product.source}", item)
     tile = product.register_counts[2]
     accumulator = ARITHMETIC[product.accumulator]
 
@@ -163,7 +177,9 @@ def multiply(coder: Coder, item: Instruction) -> Step:
         kept = np.broadcast_to(adds(batch), (*shape, WARP))[..., 0].reshape(-1)
         before = np.where(kept, before, accumulator.type(0))
         active = np.broadcast_to(mask.lanes.any(axis=2), shape).reshape(-1)
-        if active.all():
+        if places is not None:
+            total = sparse_sums(product, first, second, before, places(batch), form.selector, shape)
+        elif active.all():
             total = product.sums(first, second, before)
         else:  # other warps' registers hold anything, and their products would be for nothing
             total = np.zeros_like(before)
@@ -196,6 +212,8 @@ class _Operand:
             self.registers = [coder.reader(part, product.factor_register, item) for part in operand.items]
         else:
             self.descriptor = coder.reader(operand, _I64, item)
+        sparse_a = form.selector >= 0 and not number
+        self._depth = product.depth * product.element_bits // (8 * self._dtype.itemsize) // (1 + sparse_a)
 
     def require_inside(self, batch: Batch, mask: Mask, address: NDArray[np.int64]) -> Bools:
         """Report the first warp that multiplies what is not in shared memory; return which warps multiply."""
@@ -234,6 +252,9 @@ class _Operand:
             elements = found.reshape(-1, *index.shape[2:]).transpose(2, 1, 0)
         if self._form.negated[self._number]:
             elements = elements ^ self._dtype.type(1 << 8 * self._dtype.itemsize - 1)
+        if self._form.product.bitwise:  # the lowest bit of a byte comes first
+            bits = elements[:, None] >> np.arange(8, dtype=np.uint8)[:, None, None] & np.uint8(1)
+            elements = bits.reshape(-1, *elements.shape[1:])
         return np.ascontiguousarray(elements)
 
     def addresses(self, batch: Batch, mask: Mask, descriptor: Lanes) -> NDArray[np.int64]:
@@ -247,9 +268,7 @@ class _Operand:
         if self._number == 0:  # a warp has the rows of its number in the group
             rows *= _WARPGROUP
         transposed = self._form.transposed[self._number]
-        address = _element_bytes(
-            bits, rows, self._form.product.depth, self._dtype.itemsize, transposed=transposed
-        )
+        address = _element_bytes(bits, rows, self._depth, self._dtype.itemsize, transposed=transposed)
         if self._number == 0:
             first = np.arange(batch.warps) % _WARPGROUP * _ROWS
             chosen = (first[:, None] + np.arange(_ROWS))[None, :, :, None]

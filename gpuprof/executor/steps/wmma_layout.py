@@ -95,8 +95,7 @@ class Tile(Struct, frozen=True):
 
 def factor_tiles(shape: Shape, *, first: bool) -> list[Tile]:
     """Return where the registers of a factor lie; `major` counts rows of A or columns of B."""
-    item = _item_bytes(shape.product.a)
-    width = 4 * max(1, 4 // item)
+    width = 4 * max(1, 32 // shape.product.element_bits)
     deep = shape.k // width
     if not first:
         return [Tile(i, i // deep, i % deep) for i in range(shape.flat_tiles * deep)]
@@ -113,18 +112,18 @@ def factor_pieces(shape: Shape, *, first: bool, by_depth: bool) -> list[Piece]:
 
     `first` is the first factor of the machine code; `by_depth` one whose elements along k follow one another.
     """
-    item = _item_bytes(shape.product.a)
-    per = max(1, 4 // item)
+    bits = shape.product.element_bits
+    per = max(1, 32 // bits)
     pieces = []
     for tile in factor_tiles(shape, first=first):
         majors, depths = tile.major * GROUPS, tile.depth * LANES * per
         if by_depth:
-            pieces.append(_piece(tile, majors + _GROUP, depths + _LANE * per, per * item))
-        elif item == 2:
-            pieces.append(_piece(tile, depths + _GROUP, majors + _LANE * per, per * item, Form.EXCHANGED))
+            pieces.append(_piece(tile, majors + _GROUP, depths + _LANE * per, per * bits // 8))
+        elif bits == 16:
+            pieces.append(_piece(tile, depths + _GROUP, majors + _LANE * per, 4, Form.EXCHANGED))
         else:
             form = Form.BYTES if per > 1 else Form.PLAIN
-            pieces.append(_piece(tile, depths + _LANE * per, majors + _GROUP, item, form))
+            pieces.append(_piece(tile, depths + _LANE * per, majors + _GROUP, bits // 8, form))
     return pieces
 
 
@@ -134,7 +133,7 @@ def sum_pieces(shape: Shape, *, by_columns: bool) -> list[Piece]:
     `by_columns` says that elements of a row, in the machine code's order, follow one another in memory.
     """
     kind = shape.product.accumulator
-    item, halves = _item_bytes(kind), shape.product.rows // GROUPS
+    item, halves = ARITHMETIC[kind].itemsize, shape.product.rows // GROUPS
     pairs = 1 if kind == "f16" else 2
     pieces = []
     for number in range(shape.tall_tiles * shape.flat_tiles * halves):
@@ -156,7 +155,3 @@ def sum_pieces(shape: Shape, *, by_columns: bool) -> list[Piece]:
 
 def _piece(tile: Tile, strided: Numbers, along: Numbers, size: int, form: Form = Form.PLAIN) -> Piece:
     return Piece((tile.register,), strided, along, size, form)
-
-
-def _item_bytes(kind: str) -> int:
-    return 4 if kind == "tf32" else ARITHMETIC[kind].itemsize

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuprof.executor.arithmetic.fragments import GROUPS, transposed
-from gpuprof.executor.arithmetic.tensor_products import Product
+from gpuprof.executor.arithmetic.halves import joined, words_of
+from gpuprof.executor.arithmetic.mnemonic import ROUNDINGS
+from gpuprof.executor.arithmetic.nans import canonical
+from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -21,6 +24,8 @@ from gpuprof.executor.steps.mma_steps import by_registers, by_whole_warps, tenso
 from gpuprof.executor.steps.spaces import Space
 from gpuprof.executor.steps.wmma_layout import Form, Piece, Shape, factor_pieces, factor_tiles, sum_pieces
 
+#: What makes the registers of D of those of A, B and C.
+Registers = Callable[[list[Lanes], list[Lanes], list[Lanes]], list[Lanes]]
 _S32 = ARITHMETIC["s32"]
 #: Shapes, the types that they multiply, and the product that their machine code is made of.
 _SHAPES = {
@@ -31,15 +36,24 @@ _SHAPES = {
     },
     ("m16n16k8", "tf32"): "m16n8k4",
     ("m8n8k4", "f64"): "m8n8k4",
+    ("m8n8k32", "s4"): "m8n8k32",
+    ("m8n8k32", "u4"): "m8n8k32",
+    ("m8n8k128", "b1"): "m8n8k128",
 }
-_ACCUMULATORS = {"f16": "f32", "bf16": "f32", "tf32": "f32", "s8": "s32", "u8": "s32", "f64": "f64"}
+_ACCUMULATORS = {
+    **dict.fromkeys(("f16", "bf16", "tf32"), "f32"),
+    **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), "s32"),
+    "f64": "f64",
+}
+#: A type of factors of shapes that have few.
+_FACTORS = {"m16n16k8": "tf32", "m8n8k32": "s4", "m8n8k128": "b1"}
 
 
 def _shape_of(item: Instruction) -> Shape:
     """Return the shape of an instruction, with the product that it is, or moves a part of."""
     words = item.opcode[2:]
     name = next((word for word in words if word[0] == "m" and word[1:2].isdigit()), "")
-    kinds = [word for word in words if word in ("f16", "bf16", "tf32", "f32", "s8", "u8", "s32", "f64")]
+    kinds = [word for word in words if word in (*_ACCUMULATORS, "f32", "s32")]
     if len(kinds) == 4:
         accumulator, factor, other, last = kinds
     elif len(kinds) == 2:  # of halves the instruction names accumulators only
@@ -51,7 +65,19 @@ def _shape_of(item: Instruction) -> Shape:
         factor = other = _factor_of(name, kinds[0] if len(kinds) == 1 else "")
         accumulator = last = kinds[0] if kinds else ""
     small = _SHAPES.get((name, factor), "")
-    product = Product.of(small, factor, other, accumulator, saturates="satfinite" in words)
+    if {accumulator, last} == {"f16", "f32"}:  # sums are f32
+        accumulator = last = "f32"
+    bitwise = next((word for word in words if word in BITWISE), "")
+    rounding = next((word for word in words if word in ROUNDINGS), "rn")
+    product = Product.of(
+        small,
+        factor,
+        other,
+        accumulator,
+        saturates="satfinite" in words,
+        bitwise=bitwise,
+        rounding=rounding,
+    )
     if product is None or accumulator != last or ("satfinite" in words and accumulator != "s32"):
         raise UnsupportedInstruction(item.name, item.line)
     m, rest = name[1:].split("n")
@@ -61,8 +87,8 @@ def _shape_of(item: Instruction) -> Shape:
 
 def _factor_of(shape: str, accumulator: str) -> str:
     """Return a type of factors that an accumulator may have: its layout is the same for all of them."""
-    if shape == "m16n16k8":
-        return "tf32"
+    if shape in _FACTORS:
+        return _FACTORS[shape]
     return {"f16": "f16", "f32": "f16", "s32": "s8", "f64": "f64"}.get(accumulator, "")
 
 
@@ -73,7 +99,9 @@ def multiply(coder: Coder, item: Instruction, *, spreads: bool = False) -> Step:
     _, a, b, c = (len(parts_of(operand)) for operand in item.operands)
     tall, flat, pairs = product.register_counts
     first, second = (b, a) if shape.exchanged else (a, b)
-    if c != shape.tall_tiles * shape.flat_tiles * pairs:
+    kinds = [word for word in item.opcode if word in ("f16", "f32")]
+    mixed = (kinds[0], kinds[-1]) if {*kinds[:1], *kinds[-1:]} == {"f16", "f32"} else None
+    if c != shape.tall_tiles * shape.flat_tiles * (pairs // 2 if mixed and mixed[1] == "f16" else pairs):
         raise UnsupportedInstruction(item.name, item.line)
     if first < shape.tall_tiles * steps * tall or second < shape.flat_tiles * steps * flat:
         raise UnsupportedInstruction(item.name, item.line)
@@ -84,12 +112,42 @@ def multiply(coder: Coder, item: Instruction, *, spreads: bool = False) -> Step:
         return _by_tiles(shape, of_tile, *((b, a) if shape.exchanged else (a, b)), c)
 
     products = shape.tall_tiles * shape.flat_tiles * steps
-    return by_registers(coder, item, product, compute, lambda batch, mask: count(batch, mask, products))
+    counted = lambda batch, mask: count(batch, mask, products)  # noqa: E731
+    if mixed is None:
+        return by_registers(coder, item, product, compute, counted)
+    of_c = ARITHMETIC["b32" if mixed[1] == "f16" else "f32"]
+    return by_registers(
+        coder, item, product, _with_halves(compute, mixed, spreads=spreads), counted, of_c=of_c
+    )
+
+
+def _with_halves(compute: Registers, mixed: tuple[str, str], *, spreads: bool) -> Registers:
+    """Return what takes C or gives D in halves: `mixed` has their types, in this order."""
+    of_d, of_c = mixed
+
+    def widened(half: Lanes) -> Lanes:
+        if spreads:
+            return np.where(half != 0, ~np.uint32(0), np.uint32(0))
+        return half.view(np.float16).astype(np.float32)
+
+    def narrowed(value: Lanes) -> Lanes:
+        if spreads:
+            return np.where(value != 0, ~np.uint16(0), np.uint16(0))
+        with np.errstate(over="ignore"):
+            return canonical(value.astype(np.float16)).view(np.uint16)
+
+    def with_halves(a: list[Lanes], b: list[Lanes], c: list[Lanes]) -> list[Lanes]:
+        made = compute(a, b, [widened(half) for word in c for half in words_of(word)] if of_c == "f16" else c)
+        if of_d == "f32":
+            return made
+        return [joined(narrowed(x), narrowed(y)) for x, y in zip(made[::2], made[1::2], strict=True)]
+
+    return with_halves
 
 
 def _by_tiles(
     shape: Shape,
-    compute: Callable[[list[Lanes], list[Lanes], list[Lanes]], list[Lanes]],
+    compute: Registers,
     first: list[Lanes],
     second: list[Lanes],
     sums: list[Lanes],
@@ -121,8 +179,8 @@ class FragmentMove:
         product = shape.product
         self.is_factor = part in ("a", "b")
         self.register = product.factor_register if self.is_factor else product.sum_register
-        name = product.a if self.is_factor else product.accumulator
-        self.item_bytes = 4 if name == "tf32" else ARITHMETIC[name].itemsize
+        bits_of_sum = 8 * ARITHMETIC[product.accumulator].itemsize
+        self.item_bits = product.element_bits if self.is_factor else bits_of_sum
         memory = memory_operand(item.operands[place], item)
         self._read_address = address_reader(coder, item, memory)
         default = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(part, (shape.m, shape.n))
@@ -134,7 +192,7 @@ class FragmentMove:
         first = (part == "a") != shape.exchanged
         if self.is_factor:
             by_depth = is_row == (part == "a")
-            in_tiles = "shared" in item.opcode and (by_depth or self.item_bytes == 2) and self.item_bytes <= 2
+            in_tiles = "shared" in item.opcode and (by_depth or self.item_bits == 16) and self.item_bits <= 16
             if in_tiles:
                 self._by_tiles(coder, item, shape, memory.offset, first=first, by_depth=by_depth)
                 return
@@ -157,7 +215,7 @@ class FragmentMove:
         """Move the fragment as `ldmatrix` does: the tiles of one tall tile, or all flat ones, at once."""
         all_tiles = factor_tiles(shape, first=first)
         at_once = len(all_tiles) // (shape.tall_tiles if first else 1)
-        per_word = 16 // self.item_bytes
+        per_word = 128 // self.item_bits
         for start in range(0, len(all_tiles), at_once):
             part = all_tiles[start : start + at_once]
             given = [part[min(lane // GROUPS, at_once - 1)] for lane in range(WARP)]
@@ -175,7 +233,7 @@ class FragmentMove:
         """Return the address of each lane, without the immediate offset."""
         stride = self._stride(batch).astype(np.int64) if self._stride else np.int64(self._packed_stride)
         start = self._read_address(batch).astype(np.int64)
-        return np.asarray(start + (strided * stride + along) * self.item_bytes)
+        return np.asarray(start + (strided * stride + along) * self.item_bits // 8)
 
     def load(self, batch: Batch, mask: Mask) -> dict[int, Lanes]:
         """Return the registers."""
