@@ -1,0 +1,198 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Operands for kernels of one PTX instruction each: values at which rules bite, and random ones.
+
+They follow from their names, by what every NumPy on every machine computes alike.
+"""
+
+import zlib
+
+import numpy as np
+
+HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+#: Lanes that execute an arithmetic instruction, each with operands of its own.
+COUNT = 4096
+_BLOCK = 128
+_REGISTERS = {
+    **dict.fromkeys(("u8", "s8", "b8", "u16", "s16", "f16", "bf16", "e4m3x2", "e5m2x2"), "b16"),
+    **dict.fromkeys(("f16x2", "bf16x2", "tf32", "u16x2", "s16x2", "u32", "s32", "f32"), "b32"),
+    **dict.fromkeys(("u64", "s64", "f64"), "b64"),
+}
+_FLOATS = {
+    "f32": "00000000 80000000 3f800000 bf800000 7f800000 ff800000 7fc00000 7f800001 00000001 7f7fffff"
+    " ff7fffff 807fffff 00800000 80800000 ffc12345 7fffffff 3f000000 40200000 c0600000 4effffff 4f000000"
+    " cf000001 4f7fffff 5f000000 7e800000 7e800001 7f000000 00400000 33800000 3f800001 3effffff 42fe0000"
+    " 43000000 47800000 477fe000 477ff000 38800000 387fffff 33000000 b3000001 7f7f8000 7f7f7fff 3fc00000"
+    " c0200000 40490fdb 42c80000 c3160000 7ec00000 2f800000 0000ffff 4b000001 4b7fffff 4a800003 5effffff"
+    " bf000000 3fffffff 01000000 00ffffff 43fa0000 c2fc0000 ff800001 80000001",
+    "f64": "0000000000000000 8000000000000000 3ff0000000000000 bff0000000000000 7ff0000000000000"
+    " fff0000000000000 7ff8000000000000 7ff0000000000001 0000000000000001 7fefffffffffffff ffefffffffffffff"
+    " 800fffffffffffff 0010000000000000 fff8000012345678 3fe0000000000000 4004000000000000 c00c000000000000"
+    " 41dfffffffc00000 41dfffffffe00000 41e0000000000000 c1e0000000200000 43e0000000000000 47efffffe0000000"
+    " 47effffff0000000 36a0000000000000 3690000000000000 3690000000000001 3810000000000000 380fffffffffffff"
+    " 3ff0000010000000 3ff0000010000001 40effc0000000000 3f10000000000000 3e70000000000000 3e60000000000000"
+    " 40efffffffffffff 47efffffefffffff 3fefffffffffffff fff0000000000001",
+    "f16": "0000 8000 3c00 bc00 7c00 fc00 7e00 7c01 0001 7bff fbff 83ff 0400 8400 fe12 7fff 3800 4100 c300"
+    " 3c01 5bff 5c00 d801 6400 77ff 7800 0200 1400 8001 3bff ffff fc01 4248 7801 0401 3555",
+    "bf16": "0000 8000 3f80 bf80 7f80 ff80 7fc0 7f81 0001 7f7f ff7f 807f 0080 8080 ffc1 7fff 3f00 4020 c060"
+    " 3f81 4f00 4eff 5f00 7f00 0040 7e80 3400 4300 8001 3f7f ffff ff81 4049 0081 3eab 437f",
+}
+_INTEGERS = (
+    *(0, 1, -1, 2, 31, 32, 33, -(2**31), 2**31 - 1, 7, 8, 63, 64, 65, 127, 128, 255, 256, 1000, 0x12345678),
+    *(-77, 0x80808080, 0x7F7F7F7F, 0xFFFF, 0x10000, 0x1000001, 0xFFFFFF, 0x5A5A5A5A, -128, -32768, 32767),
+    *(16, 24, 0x8000, 0x80, 3, 5, 15, 0x7FFF8000, 0xAAAAAAAA, -32, 129, 254),
+)
+_WIDE = (
+    *(2**63 - 1, 2**63, 2**53 + 1, 2**62 + 1, 2**24 + 1, 2**40 + 2**15, 0xFFFFFFFFFFFFFBFF),
+    *(0x7FFFFFBFFFFFFFFF, 2**32, 2**32 - 1, 2**52 - 1, 0xFFFFFFFE00000001),
+)
+
+
+def register(kind: str) -> str:
+    """The type of a register that holds values of a type."""
+    return _REGISTERS.get(kind, kind)
+
+
+def bytes_of(kind: str) -> int:
+    """Bytes of a value in memory; a predicate takes one."""
+    return 1 if kind in ("u8", "s8", "b8", "pred") else int(register(kind)[1:]) // 8
+
+
+def _special(kind: str) -> np.ndarray:
+    size = bytes_of(kind)
+    if kind in ("f16x2", "bf16x2"):
+        halves = _special(kind[:-2]).astype(np.uint32)
+        return halves | np.roll(halves, 5) << np.uint32(16)
+    if words := _FLOATS.get(kind.replace("tf32", "f32")):
+        return np.array([int(word, 16) for word in words.split()], f"u{size}")
+    values = (*_INTEGERS, *(_WIDE if size == 8 else ()))
+    return np.array([value & (1 << 8 * size) - 1 for value in values], f"u{size}")
+
+
+def _of_numbers(kind: str, values: np.ndarray) -> np.ndarray:
+    """The bits of numbers, cut or rounded to a type; what is not a float is rounded to an integer."""
+    match kind:
+        case "f16" | "f32" | "tf32" | "f64":
+            size = bytes_of(kind)
+            return values.astype(f"f{size}").view(f"u{size}")
+        case "bf16":
+            return (values.astype("f4").view("u4") >> 16).astype("u2")
+        case "f16x2" | "bf16x2":
+            halves = _of_numbers(kind[:-2], values).astype("u4")
+            return halves | np.roll(halves, 9) << np.uint32(16)
+    return np.round(values).astype("i8").astype(f"i{bytes_of(kind)}").view(f"u{bytes_of(kind)}")
+
+
+def column(kind: str, place: int) -> np.ndarray:
+    """The operands in one place of an arithmetic instruction, of all lanes."""
+    size, lane = bytes_of(kind), np.arange(COUNT)
+    numbers = np.random.RandomState(zlib.crc32(f"{kind} {place} 0".encode()))
+    anything = np.frombuffer(numbers.bytes(COUNT * size), f"u{size}").copy()
+    if kind == "pred":
+        return anything & 1
+    special = _special(kind)
+    n = len(special)
+    row = lane // n
+    found = special[[lane % n, row % n, (lane * 7 + row * 3) % n, (lane * 5 + row * 11 + 3) % n][place]]
+    found[COUNT // 2 :] = anything[COUNT // 2 :]
+    near = special[numbers.randint(0, n, COUNT)] + numbers.randint(-3, 4, COUNT).astype(f"i{size}").view(
+        f"u{size}"
+    )
+    tame = _of_numbers(kind, np.ldexp(numbers.rand(COUNT) * 4 - 2, numbers.randint(-12, 12, COUNT)))
+    last = lane >= COUNT * 3 // 4
+    for parity, values in enumerate((near, tame)):
+        chosen = last & (lane % 2 == parity)
+        found[chosen] = values[chosen]
+    return found
+
+
+def elements(kind: str, count: int, name: str, together: int) -> np.ndarray:
+    """Elements of matrices: so many together are tame, others of all sizes, special, and any finite ones."""
+    numbers, way = np.random.RandomState(zlib.crc32(name.encode())), np.arange(count) // together % 4
+    size = 1 if kind in ("u8", "s8", "u4", "s4", "b1", "e4m3", "e5m2") else bytes_of(kind)
+    anything = np.frombuffer(numbers.bytes(count * size), f"u{size}").copy()
+    if kind in ("e4m3", "e5m2"):
+        mantissa, middle, last = (0x87, 0x30, 0x7F) if kind == "e4m3" else (0x83, 0x38, 0x7C)
+        finite = np.where((anything & 0x7F) >= last, anything & 0x8F, anything)
+        mixed = np.where(numbers.rand(count) < 0.01, anything, finite)
+        tame = anything & np.uint8(mantissa) | np.uint8(middle)
+        return np.choose(way, [tame, finite, mixed, finite]).astype("u1")
+    if size == 1:
+        return anything
+    values = numbers.rand(count) * 4 - 2
+    if kind == "s32":
+        return np.where(way < 2, (values * 1000).astype("i4").view("u4"), anything)
+    special = _special(kind)
+    wide = _of_numbers(kind, np.ldexp(values, numbers.randint(-10, 11, count)))
+    mixed = np.where(numbers.rand(count) < 0.03, special[numbers.randint(0, len(special), count)], wide)
+    largest = {"f16": 0x7BFF, "bf16": 0x7F7F, "f64": 0x7FEFFFFFFFFFFFFF}.get(kind, 0x7F7FFFFF)
+    sizes = anything & np.array((1 << 8 * size - 1) - 1, f"u{size}")
+    finite = np.where(sizes > largest, anything & np.array(largest, f"u{size}"), anything)
+    return np.choose(way, [_of_numbers(kind, values), wide, mixed, finite]).astype(f"u{size}")
+
+
+def words(kind: str, count: int, name: str, together: int) -> np.ndarray:
+    """Words full of elements of matrices; those of f64 have 64 bits."""
+    if kind == "f64":
+        return elements(kind, count, name, together)
+    size = 1 if kind in ("u8", "s8", "u4", "s4", "b1", "e4m3", "e5m2") else bytes_of(kind)
+    return elements(kind, count * 4 // size, name, together * 4 // size).view("u4")
+
+
+def stored_places(kind: str, count: int, name: str) -> np.ndarray:
+    """Words that tell which elements of a sparse matrix are stored."""
+    ways = np.array([4, 14] if kind == "tf32" else [4, 8, 12, 9, 13, 14], "u4")
+    numbers = np.random.RandomState(zlib.crc32(f"meta{name}".encode()))
+    groups = ways[numbers.randint(0, len(ways), (count, 8))] << np.arange(0, 32, 4, dtype="u4")
+    return np.bitwise_or.reduce(groups, axis=1)
+
+
+def array(what: list) -> np.ndarray:
+    """What a kernel is given: by one of the functions above and its arguments, or made of such.
+
+    `beside` puts blocks of two arrays side by side, `often` takes every third element from the second, and
+    `first` a part.
+    """
+    match what:
+        case ["zeros", int(count), str(kind)]:
+            return np.zeros(count, kind)
+        case ["first", int(count), inner]:
+            return array(inner)[:count]
+        case ["beside", int(count), one, other]:
+            parts = [array(each).reshape(-1, count) for each in (one, other)]
+            return np.concatenate(parts, axis=1).reshape(-1)
+        case ["often", one, other]:
+            found = array(one)
+            return np.where(np.arange(len(found)) % 3 == 0, array(other), found)
+        case [str(name), *given]:
+            return _MAKERS[name](*given)
+    raise ValueError(what)
+
+
+_MAKERS = {"column": column, "elements": elements, "words": words, "stored_places": stored_places}
+
+
+def of_arithmetic(text: str, kinds: list[str], result: str) -> tuple[str, list[list], int, int]:
+    """A kernel of an instruction that makes `d` of `a`, `b`, `c` and `e`, whose types are given.
+
+    Returns:
+        Its text, what its arrays hold, and how many blocks of how many threads it takes.
+    """
+    parameters = ", ".join(f".param .u64 p{place}" for place in range(len(kinds) + 1))
+    named = [*zip(kinds, "abce", strict=False), (result, "d")]
+    lines = [f".reg .{register(kind)} {letter};" for kind, letter in named]
+    lines += [".reg .b64 p, i, q; .reg .b32 t, u; .reg .b16 h;", "mov.u32 t, %tid.x; mov.u32 u, %ctaid.x;"]
+    lines += [f"mad.lo.u32 t, u, {_BLOCK}, t; cvt.u64.u32 i, t;"]
+    for place, (kind, letter) in enumerate(named):
+        last, moved = letter == "d", f"{kind[0]}8" if bytes_of(kind) == 1 else register(kind)
+        if last:
+            lines += [text if result == "pred" else f"mov.{register(result)} d, 0; {text}"]
+        lines += [f"ld.param.u64 p, [p{place}]; mad.lo.u64 q, i, {bytes_of(kind)}, p;"]
+        if kind == "pred":
+            store, load = "selp.u16 h, 1, 0, d; st.global.u8 [q], h;", "ld.global.u8 h, [q]; setp.ne.u16"
+            lines += [store if last else f"{load} {letter}, h, 0;"]
+        else:
+            lines += [f"st.global.{moved} [q], d;" if last else f"ld.global.{moved} {letter}, [q];"]
+    whole = "\n".join([f".visible .entry k({parameters}) {{", *lines, "ret;", "}", ""])
+    arrays = [["column", kind, place] for place, kind in enumerate(kinds)]
+    return whole, [*arrays, ["zeros", COUNT, f"u{bytes_of(result)}"]], COUNT // _BLOCK, _BLOCK
