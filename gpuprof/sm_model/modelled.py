@@ -87,8 +87,12 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
         raise NotModelled("The clock of its device is not known.")
     constants = constants_of(device)
     rates, values = constants.rates, constants.values
-    # Its arguments come from DRAM; an empty kernel has none.
-    cold = rates["dram_latency_cycles"] + sum(fetch_cycles(launch, values) for launch in launches)
+    # An empty kernel has no arguments, which come from L2, and no stores: they take there and back as long as
+    # atomic operations, and a block's end waits for L2's latency of that. The last of DRAM's answers to all
+    # SMs comes later than that to one, as with many lines.
+    cold = len(launches) * values["fetch_add_32_apart_4_latency_cycles"]
+    cold += values["dram_latency_of_16_lines_beside_few_cycles"] - values["dram_latency_beside_few_cycles"]
+    cold += sum(fetch_cycles(launch, values) for launch in launches)
     cycles, tail, atomics, most = 0.0, 0.0, 0.0, 1.0
     spent: defaultdict[tuple[int, str], float] = defaultdict(float)
     for launch in launches:
