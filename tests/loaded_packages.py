@@ -3,8 +3,9 @@
 """What command lines import, seen in a process that starts from nothing."""
 
 import os
-import subprocess
 import sys
+
+from processes import ran
 
 _SCRIPT = """
 import sys
@@ -22,15 +23,8 @@ print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), fil
 def loaded(*commands, cwd):
     """Top-level packages that commands which end well have imported, one after the other."""
     told = [[str(argument) for argument in command] for command in commands]
-    process = subprocess.run(
-        [sys.executable, "-c", _SCRIPT.format(commands=told)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = ran([sys.executable, "-c", _SCRIPT.format(commands=told)], cwd=cwd, env=environment)
     assert process.returncode == 0, process.stderr
     (line,) = [line for line in process.stderr.splitlines() if line.startswith("LOADED")]
     return set(line.split()[1:])
