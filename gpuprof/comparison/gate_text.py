@@ -126,7 +126,7 @@ class GateError(InputError):
 
     def __init__(self, text: str, place: int, problem: str, fix: str) -> None:
         shown = text.translate({ord(c): " " for c in "\t\n\r"})
-        super().__init__(f"--fail-on: {problem}", fix=f"{shown}\n  {' ' * place}^ {fix}")
+        super().__init__(f"Gate: {problem}", fix=f"{shown}\n  {' ' * place}^ {fix}")
 
 
 def parse_gate(text: str, *, with_base: bool) -> Condition:
@@ -137,8 +137,8 @@ def parse_gate(text: str, *, with_base: bool) -> Condition:
             message shows where it ails.
     """
     if len(text) > MOST_CHARACTERS:
-        what = f"--fail-on: a gate of {len(text)} characters is longer than {MOST_CHARACTERS}."
-        raise InputError(what, fix="Write several gates, each behind a --fail-on of its own.")
+        what = f"A gate of {len(text)} characters is longer than {MOST_CHARACTERS}."
+        raise InputError(what, fix="Write several gates.")
     return _GateReader(text, with_base).condition()
 
 
