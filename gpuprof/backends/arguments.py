@@ -336,7 +336,8 @@ def _number(
         else:
             content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
     else:
-        fits = _takes_integer(parameter, written, kind.nbytes)
+        bits = 8 * parameter.nbytes
+        fits = _takes_integer(parameter, written, 1) and -(2 ** (bits - 1)) <= value < 2**bits
         content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""
     return (
         ValueArgument(name, content) if fits else None

@@ -81,7 +81,8 @@ def read_call(
     values = MappingProxyType({**numbers, **{key: _read_only(array) for key, array in arrays.items()}})
     results = {key: _result(key, each, values, arrays.get(key)) for key, each in expected.items()}
     held = {key: arrays[key] if key in arrays else results[key] for key in arguments if key not in numbers}
-    sizes = _sizes_of(numbers, held, results)
+    counts = {key: n for key, n in numbers.items() if not isinstance(arguments[key], bool | np.bool_)}
+    sizes = _sizes_of(counts, held, results)
     scalars = {key: number for key, number in numbers.items() if key not in sizes}
     total = sum(array.nbytes for array in held.values())
     rate: Rate = "bytes" if flops is None else "flops"

@@ -260,6 +260,23 @@ def test_a_call_is_right(name):
     assert case.ok, case.reason
 
 
+@pytest.mark.parametrize(("kind", "value"), [("bool", True), ("char", -3), ("short", 300), ("char", 300)])
+def test_integers_of_any_width_take_numbers_that_they_hold(kind, value):
+    text = f'extern "C" __global__ void k(int *out, {kind} by, int n) {{ *out = by + n; }}'
+    run = gpuprof.profile(
+        gpuprof.Source(text, "k"),
+        args={"out": None, "by": value, "n": 1},
+        expect={"out": np.array([value + 1], np.int32)},
+        grid=1,
+        block=1,
+        device=SIM,
+    )
+    assert run.cases[0].sizes == {"n": 1}
+    fits = (kind, value) != ("char", 300)
+    assert run.cases[0].ok is fits
+    assert fits or "`char by`, a 1-byte integer, and by is a number of type int" in run.cases[0].reason
+
+
 def test_what_goes_through_textures_is_not_counted_as_loads():
     case = texture_sources.doubled(SIM)
     for name in ("global_load_requests", "global_store_sectors"):
