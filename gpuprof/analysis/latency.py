@@ -319,7 +319,8 @@ def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
         yield facts.to_the_bound(do, "; ".join([*why, "the copy engine fetches ahead of them"]))
         return
     counted = ((round(loads), "global load"), (round(barriers), "barrier"))
-    if steps := [numbers.plural(count, word) for count, word in counted if count > 1]:
+    if sum(count for count, _ in counted) > 1:
+        steps = [numbers.plural(count, word) for count, word in counted if count]
         why.append(f"each goes through {listed(steps)} in turn")
     yield facts.to_the_bound(do, "; ".join(why) or "no part of the GPU is busy")
 
