@@ -184,6 +184,16 @@ def test_an_unknown_instruction_is_named(text):
         assert error.line == line
 
 
+@pytest.mark.parametrize(("kind", "one"), [("f16", 0x3C00), ("bf16", 0x3F80)])
+def test_a_factor_from_outside_an_array_counts_as_zero(kind, one):
+    """Of all 65,536 values an H200 takes two for such: what a tensor copy fills in, with either sign."""
+    numbers = [0x7FF7, 0xFFF7, 0x7FF6, 0x7FFF, one]
+    for text in (f"fma.rn.oob.{kind} d, a, b, b;", f"fma.rn.oob.relu.{kind} d, b, a, b;"):
+        got = run_instruction(text, ("b16", "b16"), "b16", numbers, [one] * 5)
+        assert got.tolist() == [0, 0, 0x7FFF, 0x7FFF, 0x4000]
+    assert run_instruction(f"fma.rn.oob.{kind} d, b, b, a;", ("b16",) * 2, "b16", [0x7FF7], [one]) == [0x7FFF]
+
+
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=["f16", "bf16"])
 def test_packed_halves_are_compared_each_by_itself(dtype):
     kind = {"float16": "f16", "bfloat16": "bf16"}[dtype.name]

@@ -87,7 +87,8 @@ def _computation(op: Mnemonic) -> Compute:
             result = compute(*values)
         made = canonical(clamped(flushed(result))).view(_WORD)
         if op.has("oob"):
-            return np.where((bits[0] == _OUTSIDE) | (bits[1] == _OUTSIDE), _WORD.type(0), made)
+            outside = [(factor & np.uint16(0x7FFF)) == _OUTSIDE for factor in bits[:2]]
+            return np.where(outside[0] | outside[1], _WORD.type(0), made)
         return made
 
     return of_bits
