@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
 from gpuprof.kernels.own_names import own_names, own_types
+from gpuprof.kernels.preprocessing import OWN_MACROS
 from gpuprof.kernels.symbols import Argument, ModuleSymbol, argument_of, members_in, symbols_of
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.kernels.texture import Texture, make_texture
@@ -167,8 +168,9 @@ def configure(
     # A macro that the source never mentions would only split the compile cache.
     texts = (*kernel.headers.values(), *kernel.defines.values())
     words = macros.keys() & _words(kernel.source).union(*map(_words, texts))
-    naming = (text for text in kernel.headers.values() if words & _words(text))
+    naming = [text for text in kernel.headers.values() if words & _words(text)]
     words -= own_names(kernel.source).union(*map(own_types, naming))
+    words -= words.intersection(OWN_MACROS).intersection(chain.from_iterable(map(own_names, naming)))
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     defines += tuple(kernel.defines.items())
     return ConfiguredCase(kernel, problem, launches, defines, *described)

@@ -233,8 +233,8 @@ def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
         "gpuprof: -I and -D are for kernels of your own.",
         "  Name one with -k FILE.cu.",
     ]
-    write(tmp_path / "inc" / "n.h", "#define N_OF_FILE 3\n")
-    kernel_file(tmp_path, "#include <n.h>", "N_OF_FILE + N_GIVEN")
+    write(tmp_path / "inc" / "n.h", "#define N_OF_FILE 3\n#define BLOCK_X 14\n")
+    kernel_file(tmp_path, "#include <n.h>", "N_OF_FILE + N_GIVEN + BLOCK_X")
     options = ("--device", "none", "--sizes", "64", "-q")
     process = gpuprof("run", "k.cu", "-I", "inc", "-D", "N_GIVEN=2", *options, cwd=tmp_path)
     assert process.returncode == 0, process.stderr
