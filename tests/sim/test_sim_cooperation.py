@@ -172,6 +172,11 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]
     kept = ("remarks", "verification")
     assert replace(without, **{part: getattr(with_values, part) for part in kept}) == with_values
+    # What a card verifies needs no values, however few sums there are.
+    monkeypatch.setattr(sampled, "_SUMS_S", 1e9)
+    monkeypatch.setattr(backend.SimBackend, "_execute", None)
+    counted = backend.SimBackend(card, RunOptions(sim_blocks=3)).count(shape, compiled)
+    assert counted.counters == with_values.counters
 
 
 def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(monkeypatch):
@@ -204,6 +209,7 @@ def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values
     compiled = compile_kernel(shape, card.arch)
     with_values = backend.SimBackend(card).count(shape, compiled)
     assert with_values.result.sampled_blocks == 7
+    monkeypatch.setattr(backend, "of_two_kinds", lambda *_: None)
     monkeypatch.setattr(sampled, "_FEW_BLOCKS_FMAS", 0)
     estimate = backend.SimBackend(card, RunOptions(sim_blocks=6)).count(shape, compiled)
     assert estimate.caveat

@@ -179,20 +179,26 @@ class SimBackend(Backend):
             return self._run(case, compiled, [None])
 
     def _sums_are_dear(
-        self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None]
+        self,
+        case: ConfiguredCase,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+        *,
+        verified: bool = False,
     ) -> bool:
-        """Whether the sums of a case, or of samples of it, take many times what counting them does.
+        """Whether the sums of a case, or of samples of it, are dear, as `are_dear` says.
 
         Then its slices run, which are decoded here with it.
         """
+        if not any("mma" in function.ptx for function in compiled.values()):
+            return False
         share = max(sample.count / sample.total if sample else 1.0 for sample in samples)
-        likely = any("mma" in function.ptx for function in compiled.values())
 
         def sums() -> Iterator[frozenset[str]]:
-            for program in self.decoded.begun(case, compiled, with_slice=likely).values():
+            for program in self.decoded.begun(case, compiled, with_slice=True).values():
                 yield program.sums
 
-        return are_dear(case.problem.flops * share, sums())
+        return are_dear(case.problem.flops * share, sums(), verified=verified)
 
     def _run_in_slices(
         self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None], why: str
@@ -335,8 +341,9 @@ class SimBackend(Backend):
         whole: list[Sample | None] = [None] * len(case.launches)
         try:
             samples = self.samples(case)
-            dear = any(samples) and self._sums_are_dear(case, compiled, samples)
-            for blocks in (samples, whole) if dear else ():
+            sums = any(samples) and self._sums_are_dear(case, compiled, samples, verified=True)
+            dear = sums and self._sums_are_dear(case, compiled, samples)
+            for blocks in (samples,) * sums + (whole,) * dear:
                 with suppress(NotConclusive):
                     return self._count_slices(case, compiled, blocks, verified=True)
             found = self._execute(case, compiled, samples)

@@ -110,15 +110,17 @@ def sample_of(problem: Problem, one: OneLaunch, blocks: int | None) -> Sample | 
     return choose_blocks(one.grid, wanted) if wanted < total else None
 
 
-def are_dear(operations: float, sums: Iterable[Set[str]]) -> bool:
+def are_dear(operations: float, sums: Iterable[Set[str]], *, verified: bool = False) -> bool:
     """Whether computing so many operations of a problem takes many times what counting them does.
 
-    `sums` are the types of matrices that each program of a case multiplies; asked for where it matters.
+    Any do that are `verified` elsewhere. `sums` are the types of matrices that each program of a case
+    multiplies; asked for where it matters.
     """
-    if operations * _WIDE_SUM_S <= _SUMS_S:
+    most_s = 0.0 if verified else _SUMS_S
+    if operations * _WIDE_SUM_S <= most_s:
         return False
     types = frozenset().union(*sums)
-    return bool(types) and operations * (_WIDE_SUM_S if types & _WIDE else _SUM_S) > _SUMS_S
+    return bool(types) and operations * (_WIDE_SUM_S if types & _WIDE else _SUM_S) > most_s
 
 
 class NotConclusive(Exception):
