@@ -115,6 +115,7 @@ MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
 CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST)) + 4000 * (WAVES - 1)" # each wave begins anew
 WRITES = "(4 * WAVES + 14 * (CLUSTER - SAME_K) // CLUSTER) * BM * BN // 128" # and what blocks send each other
+MEETS = "CLUSTER + 3" # as in wgmma_store
 
 [parameters]
 BM = 64        # rows of C per block

@@ -259,7 +259,10 @@ GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # by which clusters are placed
 HIGH = "PANEL if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64" # rows of clusters whose tiles run together; in a single wave those whose own operand is the same
 IN_A = "33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)" # hundredths of a line more for each 128 bytes of a row of A, as rows start within lines and within sectors,
 IN_B = "33 * min(1, N % 64 + (0 if TURNED else BN % 64)) + 16 * min(1, N % 32 + (0 if TURNED else BN % 32)) + 45 * min(1, N % 16)" # and of B
-LINES = "BM * (100 + (IN_B if TURNED else IN_A)) // BESIDE + BN * BESIDE * (100 + (IN_A if TURNED else IN_B)) // CLUSTER" # hundredths, that a block fetches for a tile of k
+IN_ROWS = "IN_B if TURNED else IN_A"
+IN_COLUMNS = "IN_A if TURNED else IN_B"
+WHOLE = "67 if GPCS == 8 and (CLUSTER == 1 or 8 * (ROWS if BESIDE == 2 else TILES // ROWS) >= TILES) else 100" # of a hundred that start no row within lines, of what each block fetches for itself: SMs of a GPC ask once for what they fetch alike at the same time
+LINES = "BM * (100 + IN_ROWS if IN_ROWS or BESIDE > 1 else WHOLE) // BESIDE + BN * BESIDE * (100 + IN_COLUMNS if IN_COLUMNS or BESIDE == 1 else WHOLE) // CLUSTER" # hundredths, that a block fetches for a tile of k
 FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes" # cycles, from the L2 cache, the wider the larger it is,
 READ = "7 * BM // 4" # from shared memory,
 MULTIPLIED = "BM * BN * 41 // 1600" # and for the products
@@ -268,6 +271,7 @@ WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 BUSY = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))" # with what of the shorter is not hidden
 CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY" # of two warpgroups each multiplies, then writes
 WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) // 64" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first
+MEETS = "CLUSTER + 3 * min(1, CLUSTER - 1)" # what its blocks wait for each other, at the begin and at the end; one alone does not
 HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp
 STAGES = "min(8, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
