@@ -51,7 +51,6 @@ from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, LaneStores, of_others
 from gpuprof.executor.observers.open_meetings import OpenMeetings
-from gpuprof.executor.program.guesses import Ends
 
 #: A plain load beside an atomic operation, and what may be said for it.
 _BESIDE = {Manner.READ, Manner.STRONG_WRITE}
@@ -68,7 +67,7 @@ class IdleReads:
     to. `ends` are these stores, by the load's line.
     """
 
-    def __init__(self, ends: Mapping[int, Ends], report: Callable[[Any], None]) -> None:
+    def __init__(self, ends: Mapping[int, frozenset[tuple[int, int]]], report: Callable[[Any], None]) -> None:
         self._ends, self._report = ends, report
         self._stored: dict[int, Numbers] = {
             line: np.zeros(0, np.int64) for each in ends.values() for line, _ in each
@@ -110,7 +109,7 @@ class GlobalRaces:
         releases: bool,
         meetings: OpenMeetings | None = None,
         by_warps: bool = False,
-        idle: Mapping[int, Ends] = MappingProxyType({}),
+        idle: Mapping[int, frozenset[tuple[int, int]]] = MappingProxyType({}),
     ) -> None:
         self._by_warps = by_warps
         self.idle = IdleReads(idle, self.report)
