@@ -81,6 +81,8 @@ class LaunchResult(Struct, frozen=True):
         printed: What it printed, of its first calls of `printf`.
         print_calls: How many calls there were.
         least: Whether a card may count more accesses, as `Tally` says.
+        middling: Lines of the PTX text whose divisions and roots had operands that no machine code takes a
+            slow way for; of several launches together none.
         steps: PTX instructions, each counted once for all lanes of a batch that ran it together.
         openness: Whether another order of its warps may leave something else behind.
         sites: Instructions that are counted by themselves, in the order of their numbers, with what was
@@ -107,6 +109,7 @@ class LaunchResult(Struct, frozen=True):
     printed: str = ""
     print_calls: int = 0
     least: bool = False
+    middling: frozenset[int] = frozenset()
     steps: int = 0
     openness: Openness = Openness.NONE
     sites: tuple[tuple[Site, CountedTotals], ...] = ()
@@ -202,6 +205,7 @@ def launch(
             printed=run.printed.text,
             print_calls=run.printed.calls,
             least=run.least,
+            middling=frozenset(line for line, held in run.middling.items() if held and sliced is None),
             steps=run.steps,
             openness=run.openness,
             sites=tuple(zip(program.sites, totals.sites, strict=True)),
@@ -255,6 +259,7 @@ class _Run:
         self.printed = Printed()
         self.remote: set[str] = set()
         self.least = False
+        self.middling: dict[int, bool] = {}
         self.meetings = order.meetings if order is not None else OpenMeetings()
 
         def named(thread: int) -> tuple[Index, Index]:
@@ -364,6 +369,8 @@ class _Run:
         found = batch.shadow.remark if batch.shadow is not None else ""
         self.remark = self.remark or found or self.meetings.luck
         self.least |= batch.tally.least
+        for line, held in batch.tally.middling.items():
+            self.middling[line] = held and self.middling.get(line, True)
         self.remote |= {self.template.program.sites[site].family for site in batch.tally.remote}
         batch.close()
 

@@ -9,7 +9,7 @@ warp execute two blocks where it executed one, until they meet at a BSYNC; with 
 which the executor counts too, both sums are equal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from math import inf
 
 from gpuprof.executor import WARP, LaunchResult, predecessors, reached
@@ -68,6 +68,7 @@ class _Scale:
             if block.callee is not None:
                 self.callers[block.callee].append(number)
         self._spare_whole_warps()
+        self._spare_slow_ways(result.middling)
         self.loops = link.loops
         #: Of loops, how often warps entered them, where that is known, by the blocks where iterations begin.
         self.entries: dict[int, float] = {}
@@ -92,6 +93,14 @@ class _Scale:
             ran = [line for line in {one.line for one in stay or there} if self.count(line)]
             if ran and all(map(self._is_whole, ran)):
                 self.high[block.apart] = 0.0
+
+    def _spare_slow_ways(self, middling: Set[int]) -> None:
+        """Leave out calls of what ptxas brings for operands of divisions and roots that no thread had."""
+        for number, block in enumerate(self.blocks):
+            chosen = any(len(self.blocks[one].successors) > 1 for one in self.before[number])
+            last = block.instructions[-1]
+            if block.callee is not None and chosen and not last.guard and last.line in middling:
+                self.high[number] = 0.0
 
     def _is_whole(self, line: int) -> bool:
         lanes = WARP * self.count(line)

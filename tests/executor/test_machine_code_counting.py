@@ -33,14 +33,14 @@ WAITS = KERNELS_BY_HAND["waits"].text
 
 
 def executed(
-    source: str, entry: str, grid: int, block: int, *numbers: int, launches: int = 1
+    source: str, entry: str, grid: int, block: int, *numbers: int, launches: int = 1, first: float = 1
 ) -> tuple[MachineCounts, dict]:
-    """Run a kernel of two arrays, and return its instructions, of so many launches, and its counters."""
+    """Run a kernel of two arrays from `first` to 2; return instructions of so many launches, and counters."""
     ptx, cubin = compile_both(source)
     program = load_program(ptx, entry)
     found = link(read_machine_code(disassemble(cubin), entry), ptx, *program.listing)
     memory = GlobalMemory()
-    arrays = [memory.allocate(np.linspace(1, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
+    arrays = [memory.allocate(np.linspace(first, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)
     result = launch(program, *shape, [*arrays, *numbers], memory)
     return count([(found, weigh(found, result))] * launches, 90), dict(result.counters)
@@ -67,8 +67,15 @@ def test_code_that_lanes_run_apart_is_counted_for_each_part():
     assert counters["branch_divergent_warps"] > 0
 
 
-def test_a_slow_path_may_have_run_and_may_not():
+def test_a_slow_path_that_no_operand_comes_near_has_not_run():
     counts, _ = executed(DIVIDES, "divides", 4, 64)
+    assert counts.total.exact
+    assert counts.opcodes["MUFU"] == Between(8, 8)
+    assert "CALL" not in counts.opcodes
+
+
+def test_a_slow_path_may_have_run_and_may_not():
+    counts, _ = executed(DIVIDES, "divides", 4, 64, first=0)
     assert counts.opcodes["MUFU"].low == 8
     assert 0 < counts.total.low < counts.total.high
     assert counts.opcodes["CALL"].low == 0

@@ -77,6 +77,8 @@ class Tally:
         least: Whether a card may count more: threads called `printf` or `malloc`, which access memory too,
             added to single halves, which it does by trying until nobody came between, or parted at a call
             through a pointer, behind which nothing need bring them together.
+        middling: Of lines of the PTX text that divide or take roots, whether all operands yet were far from
+            where machine code takes a slow way.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Tally:
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.remote: set[int] = set()
         self.least = False
+        self.middling: dict[int, bool] = {}
         # Views, because picking a row out of an array costs more than adding to it.
         self._threads, self._warps = list(self.threads), list(self.warps)
         self.loops = {number: LoopIterations() for number in loops or ()}

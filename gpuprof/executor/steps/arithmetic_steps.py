@@ -29,6 +29,13 @@ _SEQUENCES: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
     ("rcp", "rn", "f64"): (("dfma", 5),),
     ("sqrt", "rn", "f64"): (("dfma", 5),),
 }
+#: Between what the operands of divisions and roots are far from all that machine code takes a slow way for:
+#: subnormal or infinite numbers on the way to a quotient, and integers of more than 32 bits.
+_MIDDLING: dict[str, tuple[float, float]] = {
+    "f32": (2.0**-48, 2.0**48),
+    "f64": (2.0**-480, 2.0**480),
+    **dict.fromkeys(("u64", "s64"), (0, 2**32 - 1)),
+}
 
 
 def arithmetic(coder: Coder, item: Instruction) -> Step:
@@ -54,6 +61,8 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
     if len(sources) != len(lowered.sources):
         raise UnsupportedInstruction(item.name, item.line)
     step = _compute(coder, item, lowered, sources, writes_second, carries)
+    if op.base in ("div", "rem", "rcp", "sqrt") and op.type in _MIDDLING:
+        step = _watched(coder, item, op, sources, step)
     return _counted(coder, item, step)
 
 
@@ -92,6 +101,23 @@ def _compute(
             batch.registers[carry] = np.where(mask.lanes, also, batch.registers[carry])
 
     return step
+
+
+def _watched(
+    coder: Coder, item: Instruction, op: Mnemonic, sources: list[Callable[[Batch], Lanes]], step: Step
+) -> Step:
+    """Note whether all operands are such that machine code takes no slow way."""
+    masked, line, (least, most) = coder.mask(item), item.ptx_line, _MIDDLING[op.type]
+    size = np.abs if op.is_float and op.base != "sqrt" else np.asarray
+
+    def watched(batch: Batch) -> None:
+        middling = batch.tally.middling
+        if middling.get(line, True):
+            values, lanes = (size(source(batch)) for source in sources), masked(batch).lanes
+            middling[line] = all(bool((~lanes | (x >= least) & (x <= most)).all()) for x in values)
+        step(batch)
+
+    return watched
 
 
 def _counted(coder: Coder, item: Instruction, step: Step) -> Step:
