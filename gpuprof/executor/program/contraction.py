@@ -7,7 +7,8 @@ What it decides is read off its machine code:
 
 - A product and its sums must lie in one stretch of code, which has no way in or out but its ends. What ends
   one: labels that are jumped to, branches, calls, and instructions that machine code branches for though PTX
-  does not show it.
+  does not show it. Of a product with a constant factor (a literal, a kernel's parameter, constant memory at a
+  fixed address) the sums may lie anywhere.
 - A product that any other instruction needs stays, and its sums with it. Moves and changes of its sign only
   rename it.
 - A product with several sums is computed anew in each of them; but it stays if one of them has another
@@ -19,11 +20,12 @@ What it decides is read off its machine code:
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from msgspec import Struct, field
 
 from gpuprof.executor.program.flow import first_reads, reads_and_writes
-from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Mem, Operand, Reg, Sym, Vec
 
 #: Names of multiply-adds, the first of which PTX has, by whether the product and the addend change sign.
 _NAMES = {(False, False): "fma", (False, True): "fms", (True, False): "fnma", (True, True): "fnms"}
@@ -33,6 +35,8 @@ _PACKED = ("f16x2", "bf16x2")
 _ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "mov"})
 #: What takes the bits of a register: a changed sign must have been computed.
 _TAKES_BITS = frozenset({"st", "red", "atom", "shfl"})
+#: Instructions of a stretch, with their positions in the function's body.
+Stretch = list[tuple[int, Instruction]]
 #: Factors that make no product: 1 and -1.
 _ONES = {32: (0x3F80_0000, 0xBF80_0000), 64: (0x3FF0_0000_0000_0000, 0xBFF0_0000_0000_0000)}
 _MINUS_ZERO = Imm(0x8000_0000, 32)
@@ -48,21 +52,20 @@ def contract_products(function: Function, pure: frozenset[str]) -> None:
         return
     function.body = _without_unused(function.body)
     found = [*_stretches(function, pure)]
-    writes = Counter(name for stretch in found for _, item in stretch for name in reads_and_writes(item)[1])
+    numbered = [*chain(*found)]
+    writes = Counter(name for _, item in numbered for name in reads_and_writes(item)[1])
     # What comes from another stretch, or from another pass through this one.
     passing = {name for stretch in found for name in first_reads(item for _, item in stretch)[0]}
-    written: dict[int, list[Instruction]] = {}
+    first_reads_at = {name: at for at, item in reversed(numbered) for name in reads_and_writes(item)[0]}
+    uses = _Uses(passing, writes, first_reads_at, _constants(function, writes))
     for stretch in found:
-        if not any(_is_product(item) for _, item in stretch):
-            continue
-        uses = _Uses(passing, writes)
-        for position, item in stretch:
-            uses.read(position, item)
-        uses.end()
-        for one in uses.sums:
-            one.choose()
-        for product in uses.products:
-            written |= product.replaced(function)
+        if uses.reaching or any(_is_product(item) for _, item in stretch):
+            uses.read(stretch)
+    for one in uses.sums:
+        one.choose()
+    written: dict[int, list[Instruction]] = {}
+    for product in uses.products:
+        written |= product.replaced(function)
     body: list[Instruction | Label] = []
     for position, statement in enumerate(function.body):
         body += written.get(position, [statement])
@@ -85,6 +88,25 @@ def _without_unused(body: list[Instruction | Label]) -> list[Instruction | Label
                 reads.subtract(sources)
                 found = True
     return [item for item in body if id(item) not in unused] if unused else body
+
+
+def _constants(function: Function, writes: Counter[str]) -> set[str]:
+    """Return the registers that machine code has as constants: literals, parameters, constant memory."""
+    parameters = {variable.name for variable in function.params} if function.entry else set()
+    found: set[str] = set()
+    for item in function.body:
+        if not isinstance(item, Instruction) or item.guard is not None or len(item.operands) != 2:
+            continue
+        source = item.operands[1]
+        if item.opcode[0] in ("mov", "neg"):
+            constant = isinstance(source, Imm) or (isinstance(source, Reg) and source.name in found)
+        elif item.opcode[0] == "ld" and isinstance(source, Mem) and isinstance(source.base, Sym):
+            constant = "const" in item.opcode or source.base.name in parameters
+        else:
+            constant = False
+        if constant:
+            found |= {name for name in reads_and_writes(item)[1] if writes[name] == 1}
+    return found
 
 
 def _is_product(item: Instruction) -> bool:
@@ -117,12 +139,15 @@ class _Product(Struct, eq=False):
     are written again before a sum reads the product. `names` are positions of moves and changes of sign that
     rename it. `sums` are those that could take it, one of them twice where both operands are this product;
     `others` counts other operands that it is, and `bits_taken` how many of these take the bits of a change of
-    its sign, by the position of that. `left` tells whether a sum has taken another product instead.
+    its sign, by the position of that. `left` tells whether a sum has taken another product instead. One that
+    `reaches` others has a constant factor; `stretch` is the number of that where it lies.
     """
 
     position: int
     item: Instruction
     versions: tuple[int, ...]
+    stretch: int
+    reaches: bool
     overwritten: set[int] = field(default_factory=set)
     names: list[int] = field(default_factory=list)
     sums: list["_Sum"] = field(default_factory=list)
@@ -232,21 +257,41 @@ class _Sum(Struct, eq=False):
 
 
 class _Uses:
-    """The products of a stretch and what each is used for, found by reading the stretch in order.
+    """The products of a function and what each is used for, found by reading its stretches in order.
 
     `passing` are registers whose value may be read in another stretch, or in another pass through this one.
+    `writes` counts how often each is written, and `first_reads` has where each is read first.
     """
 
-    def __init__(self, passing: set[str], writes: Counter[str]) -> None:
+    def __init__(
+        self, passing: set[str], writes: Counter[str], first_reads: dict[str, int], constants: set[str]
+    ) -> None:
         self.passing = passing
         self.writes = writes
+        self.first_reads = first_reads
+        self.constants = constants
         self.products: list[_Product] = []
         self.sums: list[_Sum] = []
+        #: Registers that hold, in stretches to come, products which reach these.
+        self.reaching: dict[str, _Name] = {}
         self._names: dict[str, _Name] = {}
         self._versions: Counter[str] = Counter()
+        self._stretch = 0
 
-    def read(self, position: int, item: Instruction) -> None:
-        """Read the next instruction."""
+    def read(self, stretch: Stretch) -> None:
+        """Read the next stretch."""
+        self._stretch += 1
+        self._names, self._versions = {**self.reaching}, Counter()
+        for position, item in stretch:
+            self._read(position, item)
+        for register in self._names.keys() & self.passing:
+            name, written = self._names[register], self.writes[register]
+            if name.product.reaches and written == 1 and self.first_reads[register] > name.product.position:
+                self.reaching[register] = name
+            else:  # a register that others write too is one whose value a way through the code chooses
+                self._used_otherwise(register, takes_bits=written > 1)
+
+    def _read(self, position: int, item: Instruction) -> None:
         reads, writes = reads_and_writes(item)
         name = self._renamed(position, item)
         product = None
@@ -258,7 +303,7 @@ class _Uses:
                 self._used_otherwise(register, takes_bits=vector or item.opcode[0] in _TAKES_BITS)
             if _is_product(item):
                 versions = (self._versions[x.name] if isinstance(x, Reg) else 0 for x in item.operands[1:])
-                product = _Product(position, item, tuple(versions))
+                product = _Product(position, item, tuple(versions), self._stretch, self._has_constant(item))
                 self.products.append(product)
                 name = _Name(product)
         for register in writes:
@@ -269,11 +314,10 @@ class _Uses:
         if name is not None:
             self._names[writes[0]] = name
 
-    def end(self) -> None:
-        """Note what lives on."""
-        for register in self._names.keys() & self.passing:
-            # A register that others write too is one whose value a way through the code chooses.
-            self._used_otherwise(register, takes_bits=self.writes[register] > 1)
+    def _has_constant(self, item: Instruction) -> bool:
+        return any(
+            isinstance(x, Imm) or (isinstance(x, Reg) and x.name in self.constants) for x in item.operands[1:]
+        )
 
     def _renamed(self, position: int, item: Instruction) -> _Name | None:
         """Return what a move or a change of sign makes of a product; None if it is nothing of the kind."""
@@ -307,10 +351,12 @@ class _Uses:
                 product = name.product
                 product.sums.append(one)
                 factors = enumerate(zip(product.item.operands[1:], product.versions, strict=True))
+                here = product.stretch == self._stretch
                 product.overwritten |= {
                     number
                     for number, (factor, version) in factors
-                    if isinstance(factor, Reg) and self._versions[factor.name] > version
+                    if isinstance(factor, Reg)
+                    and (self._versions[factor.name] > version if here else self.writes[factor.name] > 1)
                 }
 
     def _used_otherwise(self, register: str, *, takes_bits: bool = False) -> None:
@@ -320,9 +366,6 @@ class _Uses:
             if takes_bits and name.changed_at >= 0:
                 name.product.bits_taken[name.changed_at] += 1
 
-
-#: Instructions of a stretch, with their positions in the function's body.
-Stretch = list[tuple[int, Instruction]]
 
 #: What ends a stretch of code wherever it stands.
 _ENDS = frozenset({"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "membar", "pmevent"})

@@ -118,7 +118,9 @@ def _variable(text: str) -> Variable:
 
 
 def _function_header(text: str) -> Function:
-    after = text[_HEADER.search(text).end() :]  # type: ignore[union-attr]
+    kind = _HEADER.search(text)
+    assert kind is not None
+    after = text[kind.end() :]
     found = re.match(r"\s*(?:\(([^)]*)\))?\s*([\w$]+)\s*(?:\(([^)]*)\))?", after, re.DOTALL)
     if not found:
         raise UnsupportedInstruction("function header", 0)
@@ -126,7 +128,8 @@ def _function_header(text: str) -> Function:
     limits = launch_limits(after[found.end() :])
     passed = re.findall(r"\.reg\s*\.(\w+)\s+([\w$%]+)", found[0])
     registers = {register: kind for kind, register in passed}
-    return Function(name, _variables(params), _variables(returns), registers, limits=limits)
+    entry = kind[1] == "entry"
+    return Function(name, _variables(params), _variables(returns), registers, limits=limits, entry=entry)
 
 
 def _variables(listing: str | None) -> list[Variable]:

@@ -135,7 +135,7 @@ class Function:
 
     `limits` holds what its header says of launches, by directive: `maxntid`, `reqntid`, `reqnctapercluster`.
     `prototypes` are those of its calls through pointers, and `tables` the labels or functions that jumps and
-    calls by a register may go to, both by label.
+    calls by a register may go to, both by label. An `entry` is a kernel.
     """
 
     name: str
@@ -147,6 +147,7 @@ class Function:
     limits: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     prototypes: dict[str, Signature] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    entry: bool = False
 
     @property
     def signature(self) -> Signature:

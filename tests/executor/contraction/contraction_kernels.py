@@ -126,26 +126,33 @@ def form_kernels() -> dict[str, tuple[str, str]]:
 
 
 def branching_kernels() -> dict[str, str]:
-    """Return random kernels with branches, loops, barriers and registers that are written again, by name."""
+    """Return random kernels with branches, loops, barriers and registers that are written again, by name.
+
+    A third of the products of some have a constant factor, and are read from deeper inside too.
+    """
     found = {}
-    for seed in range(150):
-        rng = random.Random(f"branches {seed}")
-        name = f"branches_{seed}"
-        lines = ["ld.global.u32 %r2, [%rd1+128];", *_Branches(rng).lines(depth=3)]
-        found[name] = kernel(name, "f32", lines, _VARIABLES, [f"%x{i}" for i in range(_VARIABLES)])
+    for title, constants in (("branches", 0.0), ("constants", 0.3)):
+        for seed in range(150):
+            rng = random.Random(f"{title} {seed}")
+            name = f"{title}_{seed}"
+            lines = ["ld.global.u32 %r2, [%rd1+128];", *_Branches(rng, constants).lines(depth=3)]
+            found[name] = kernel(name, "f32", lines, _VARIABLES, [f"%x{i}" for i in range(_VARIABLES)])
     return found
 
 
 class _Branches:
     """Random statements on the variables `%x0` and on, in which nothing is computed twice or in vain."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, constants: float) -> None:
+        self.rng, self.constants = rng, constants
+        #: Products with a constant that can be read where lines are made now.
+        self.far: list[str] = []
         self.labels = self.temporaries = self.loops = 0
         self.seen: set[tuple[str, ...]] = set()
 
     def lines(self, depth: int) -> Iterator[str]:
         """Yield lines; those deeper are inside branches."""
+        seen_before = len(self.far)
         for _ in range(self.rng.randint(2, 5)):
             choice = self.rng.random()
             if depth == 0 or choice < 0.6:
@@ -159,6 +166,7 @@ class _Branches:
             else:
                 place, value = self.rng.randrange(64, 250, 4), self.rng.randrange(_VARIABLES)
                 yield f"st.global.f32 [%rd2+{place}], %x{value};"
+        del self.far[seen_before:]
 
     def _assignment(self) -> Iterator[str]:
         variables = [f"%x{i}" for i in range(_VARIABLES)]
@@ -168,6 +176,8 @@ class _Branches:
             result = f"%t{self.temporaries}"
             opcode, *operands = self._operation([*variables, *unread * 4])
             yield f"{opcode}.f32 {result}, {', '.join(operands)};"
+            if operands[1].startswith("0f"):
+                self.far.append(result)
             unread = [name for name in unread if name not in operands or self.rng.random() < 0.3] + [result]
             self.temporaries += 1
         for name in unread:
@@ -179,6 +189,10 @@ class _Branches:
         while True:
             opcode = self.rng.choice(("mul", "mul", "mul", "add", "sub", "fma.rn"))
             operands = [self.rng.choice(known) for _ in range(3 if opcode == "fma.rn" else 2)]
+            if self.far and self.rng.random() < (0.05 if opcode in ("mul", "fma.rn") else 0.5):
+                operands[self.rng.randrange(len(operands))] = self.rng.choice(self.far)
+            if opcode == "mul" and self.constants and self.rng.random() < self.constants:
+                operands[1] = f"0f{0x3FA0_0000 + 0x1000 * self.temporaries:08X}"
             found = (opcode.replace("sub", "add"), *sorted(operands[:2]), *operands[2:])
             if found not in self.seen:
                 self.seen.add(found)
