@@ -5,8 +5,7 @@
 import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from gpuprof.errors import ToolError, foreign
 
@@ -15,7 +14,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*\(?>=\s*([\d.]+)\)?")
 _FOUND_ELSEWHERE = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc")
 
 
-class Unmet(Struct, frozen=True):
+class Unmet(NamedTuple):  # what tells of missing packages needs none
     """One package that is missing or too old."""
 
     name: str
