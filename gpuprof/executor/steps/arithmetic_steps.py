@@ -61,7 +61,7 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
     if len(sources) != len(lowered.sources):
         raise UnsupportedInstruction(item.name, item.line)
     step = _compute(coder, item, lowered, sources, writes_second, carries)
-    if op.base in ("div", "rem", "rcp", "sqrt") and op.type in _MIDDLING:
+    if item.ptx_line and op.base in ("div", "rem", "rcp", "sqrt") and op.type in _MIDDLING:
         step = _watched(coder, item, op, sources, step)
     return _counted(coder, item, step)
 
