@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "executor" / "instructions"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "executor" / "rules"))
 
 from asking import Card, answer_here, asked_elsewhere  # isort: skip
 from operands import HEAD, array, of_arithmetic  # isort: skip

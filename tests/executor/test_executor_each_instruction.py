@@ -20,7 +20,7 @@ import pytest
 from gpuprof.executor import GlobalMemory, launch, load_program
 
 FOLDER = Path(__file__).parent / "instructions"
-sys.path.insert(0, str(FOLDER))
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "rules")]
 
 from operands import HEAD, array, of_arithmetic  # noqa: E402
 

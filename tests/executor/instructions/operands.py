@@ -8,6 +8,7 @@ They follow from their names, by what every NumPy on every machine computes alik
 import zlib
 
 import numpy as np
+from rules_corpus import SPECIAL_FLOATS
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 #: Lanes that execute an arithmetic instruction, each with operands of its own.
@@ -18,25 +19,15 @@ _REGISTERS = {
     **dict.fromkeys(("f16x2", "bf16x2", "tf32", "u16x2", "s16x2", "u32", "s32", "f32"), "b32"),
     **dict.fromkeys(("u64", "s64", "f64"), "b64"),
 }
-_FLOATS = {
-    "f32": "00000000 80000000 3f800000 bf800000 7f800000 ff800000 7fc00000 7f800001 00000001 7f7fffff"
-    " ff7fffff 807fffff 00800000 80800000 ffc12345 7fffffff 3f000000 40200000 c0600000 4effffff 4f000000"
-    " cf000001 4f7fffff 5f000000 7e800000 7e800001 7f000000 00400000 33800000 3f800001 3effffff 42fe0000"
-    " 43000000 47800000 477fe000 477ff000 38800000 387fffff 33000000 b3000001 7f7f8000 7f7f7fff 3fc00000"
-    " c0200000 40490fdb 42c80000 c3160000 7ec00000 2f800000 0000ffff 4b000001 4b7fffff 4a800003 5effffff"
-    " bf000000 3fffffff 01000000 00ffffff 43fa0000 c2fc0000 ff800001 80000001",
-    "f64": "0000000000000000 8000000000000000 3ff0000000000000 bff0000000000000 7ff0000000000000"
-    " fff0000000000000 7ff8000000000000 7ff0000000000001 0000000000000001 7fefffffffffffff ffefffffffffffff"
-    " 800fffffffffffff 0010000000000000 fff8000012345678 3fe0000000000000 4004000000000000 c00c000000000000"
-    " 41dfffffffc00000 41dfffffffe00000 41e0000000000000 c1e0000000200000 43e0000000000000 47efffffe0000000"
-    " 47effffff0000000 36a0000000000000 3690000000000000 3690000000000001 3810000000000000 380fffffffffffff"
-    " 3ff0000010000000 3ff0000010000001 40effc0000000000 3f10000000000000 3e70000000000000 3e60000000000000"
-    " 40efffffffffffff 47efffffefffffff 3fefffffffffffff fff0000000000001",
-    "f16": "0000 8000 3c00 bc00 7c00 fc00 7e00 7c01 0001 7bff fbff 83ff 0400 8400 fe12 7fff 3800 4100 c300"
-    " 3c01 5bff 5c00 d801 6400 77ff 7800 0200 1400 8001 3bff ffff fc01 4248 7801 0401 3555",
-    "bf16": "0000 8000 3f80 bf80 7f80 ff80 7fc0 7f81 0001 7f7f ff7f 807f 0080 8080 ffc1 7fff 3f00 4020 c060"
-    " 3f81 4f00 4eff 5f00 7f00 0040 7e80 3400 4300 8001 3f7f ffff ff81 4049 0081 3eab 437f",
+#: Beside those that the rules of the ISA are asked with.
+_MORE_FLOATS = {
+    "f32": "bf000000 3fffffff 01000000 00ffffff 43fa0000 c2fc0000 ff800001 80000001",
+    "f64": "3f10000000000000 3e70000000000000 3e60000000000000 40efffffffffffff 47efffffefffffff"
+    " 3fefffffffffffff fff0000000000001",
+    "f16": "8001 3bff ffff fc01 4248 7801 0401 3555",
+    "bf16": "8001 3f7f ffff ff81 4049 0081 3eab 437f",
 }
+_FLOATS = {kind: f"{words} {_MORE_FLOATS[kind]}" for kind, words in SPECIAL_FLOATS.items()}
 _INTEGERS = (
     *(0, 1, -1, 2, 31, 32, 33, -(2**31), 2**31 - 1, 7, 8, 63, 64, 65, 127, 128, 255, 256, 1000, 0x12345678),
     *(-77, 0x80808080, 0x7F7F7F7F, 0xFFFF, 0x10000, 0x1000001, 0xFFFFFF, 0x5A5A5A5A, -128, -32768, 32767),
