@@ -53,6 +53,7 @@ from gpuprof.measure.session import run_cases
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
+from gpuprof.records import replace
 from gpuprof.results import Measurement
 from gpuprof.sm_model import Modelled, NotModelled
 
@@ -125,7 +126,9 @@ def _counted(kernel: Kernel, problem: Problem, params: Mapping[str, int]) -> tup
     else:
         found = _backend.count(shape, compiled)
     launches, weights, results, watch = found.model.args  # type: ignore[attr-defined]
-    del watch._index_of  # it names the blocks of a launch by what cannot be pickled
+    # What names the blocks of a launch, and counts them by other kinds, cannot be pickled.
+    del watch._index_of
+    results = [replace(one, of_kinds=None) for one in results]
     return launches.case, launches.compiled, weights, results, watch
 
 

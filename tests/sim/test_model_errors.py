@@ -10,8 +10,8 @@ from pathlib import Path
 def test_a_case_is_counted_kept_and_predicted_for_both_cards(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     model_errors = importlib.import_module("model_errors")
-    monkeypatch.setattr(model_errors, "SIZES", (64,))
-    assert model_errors._count(tmp_path, 0).startswith("gemm-naive-64: ")
+    monkeypatch.setattr(model_errors, "SIZES", (1024,))
+    assert model_errors._count(tmp_path, 0).startswith("gemm-naive-1024: ")
     assert model_errors._count(tmp_path, 0) == ""  # it is counted once
     model_errors.predict(tmp_path, tmp_path / "predictions.csv")
     with (tmp_path / "predictions.csv").open(newline="", encoding="utf-8") as file:
