@@ -190,10 +190,7 @@ def _uncounted(facts: CaseFacts) -> Iterator[Action]:
     """What can be said of a case that has a time and no counts."""
     for way in (latency.keep_registers, latency.coalesce, latency.fill_waves):
         yield from way(facts)
-    limiter = facts.limiter
-    known = f"{limiter.name} at {numbers.percent(limiter.share_pct)}" if limiter and limiter.share_pct else ""
-    why = f"{known or 'its limiter is not known'} without counts"
-    yield Action("count what it does (without --no-lines, or with --ncu)", why)
+    yield Action("count it (leave out --no-lines, or add --ncu)", "only counts say what limits it")
 
 
 _WAITING = (_wastes, *latency.LATENCY)

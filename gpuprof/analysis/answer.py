@@ -122,9 +122,10 @@ class Answer(Struct, frozen=True):
         if self.action and overhead in self.action.text:
             overhead = ""
         limiter = ""
-        if self.limiter:
-            whole = " of peak" if self.limiter.evidence else " of its time"
-            limiter = f"limited by {self.limiter.brief}{whole if self.limiter.share_pct is not None else ''}"
+        if found := self.limiter:
+            # Where the share is one of a peak, that stands there already.
+            what = f"{found.brief} of its time" if found.share_pct and not found.evidence else found.name
+            limiter = f"limited by {found.brief if found.key == 'grid' else what}"
         return tuple(filter(None, (self.peak, overhead, limiter)))
 
 

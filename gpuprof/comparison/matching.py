@@ -35,6 +35,7 @@ SURROUNDINGS = {
     "cublasLt": "cuBLASLt",
     "torch": "PyTorch",
     "ncu": "Nsight Compute",
+    "executed_ptx": "PTX executed for",
     "launch_gate": "How launches are queued",
     "l2_flush": "How L2 is flushed",
 }

@@ -96,12 +96,15 @@ class _Metric(NamedTuple):
 def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, str]) -> Chart:
     """A bar per kernel for each figure the reader can choose, the headline and the fastest kernel first.
 
-    Of many kernels the slower ones are folded: the fastest, the references and the first rung stay.
+    Of many kernels the slower ones are folded: the fastest, the references and the first rung stay, and of
+    one that another chooses the faster of the two.
     """
     rungs = sorted(ladder.rungs, key=lambda rung: standing(run, rung.case))
     first = next((rung for rung in ladder.rungs if not rung.is_reference), None)
-    open_bars = _OPEN_BARS if len(rungs) > _MANY_BARS else len(rungs)
-    shown = [place < open_bars or rung.is_reference or rung is first for place, rung in enumerate(rungs)]
+    ran = [rung.case.ran for rung in rungs]
+    once = [place for place, kernel in enumerate(ran) if kernel not in ran[:place]]
+    open_bars = once[:_OPEN_BARS] if len(rungs) > _MANY_BARS else range(len(rungs))
+    shown = [place in open_bars or rung.is_reference or rung is first for place, rung in enumerate(rungs)]
     rows = [
         {**_row(run, rung, anchors), "rung": ladder.rungs.index(rung), "folded": not open_}
         for rung, open_ in zip(rungs, shown, strict=True)

@@ -50,6 +50,8 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
     """Label and value pairs; an unknown peak says so."""
     origin = "driver" if device.source == "driver" else "gpuprof's table of cards"
     copy = device.measured_copy_bandwidth_gbps
+    peaks = ((kind, device.peak_tensor_gflops(kind)) for kind in TENSOR_TYPES)
+    tensor = [f"{kind} {numbers.gflops(peak)}" for kind, peak in peaks if peak]
     no_copy = "no reason was recorded" if device.source == "driver" else "there was no GPU to copy on"
     return (
         ("Device figures from", origin),
@@ -66,16 +68,14 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
             if copy
             else f"not measured: {device.measured_copy_bandwidth_reason or no_copy}",
         ),
-        ("Theoretical float32 peak", _known(device.peak_fp32_gflops, numbers.gflops)),
-        ("Theoretical float64 peak", _known(device.peak_fp64_gflops, numbers.gflops)),
-        *(
-            (f"Theoretical peak of tensor cores, {kind}", numbers.gflops(peak))
-            for kind in TENSOR_TYPES
-            if (peak := device.peak_tensor_gflops(kind))
+        (
+            "Theoretical peaks",
+            f"f32 {_known(device.peak_fp32_gflops)}, f64 {_known(device.peak_fp64_gflops)}",
         ),
+        *([("Theoretical peaks of tensor cores", ", ".join(tensor))] if tensor else []),
         *((("Measured rates", device.measured_rates_reason),) if device.measured_rates_reason else ()),
     )
 
 
-def _known(value: float | None, write: Callable[[float], str]) -> str:
+def _known(value: float | None, write: Callable[[float], str] = numbers.gflops) -> str:
     return "unknown" if value is None else write(value)

@@ -111,15 +111,16 @@ def answer_document(
         return Document(run_title(run), content=tuple(search_content(run)))
     held = [(group, build_ladder(run, size)) for group in groups(run) for size in reversed(group.sizes)]
     ladders = [ladder for _, ladder in held]
-    content: list[Content] = list(_tables(run, held, named, pending))
-    content += _missing(run, ladders, named)
+    tables = list(_tables(run, held, named, pending))
     said = _SAID | {"beyond_peak"} if pending else _SAID
     found = [banner for banner in cautions(run) if banner.code not in said and banner.level != "note"]
-    content += [Sentence(f"{one.title}.", *_LEVELS[one.level]) for one in found[:_MOST_CAUTIONS]]
-    content += _answers(run, held, pending)
-    left = len(ladders) - _MOST_ANSWERS
-    notes = (f"{left} more sizes" if left > 0 else "", hint)
-    content += [Sentence(text, tone="muted") for text in notes if text]
+    beside = [Sentence(f"{one.title}.", *_LEVELS[one.level]) for one in found[:_MOST_CAUTIONS]]
+    beside = [*_missing(run, ladders, named), *beside]
+    answers = list(_answers(run, held, pending))
+    if len(ladders) > _MOST_ANSWERS:
+        answers.append(Sentence(f"{len(ladders) - _MOST_ANSWERS} more sizes", tone="muted"))
+    content: list[Content] = [*tables, *beside, *answers] if tables else [*answers, *beside]
+    content += [Sentence(hint, tone="muted")] if hint else []
     return Document(run_title(run), content=(Section("", tuple(content)),))
 
 
@@ -145,7 +146,10 @@ def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
 def overview(tiles: Sequence[AnswerTile], anchors: Mapping[str, str] | None = None) -> Iterator[Section]:
     """A line a size, of what fits in one; a size leads to its anchor."""
     labels = dict.fromkeys(label for tile in tiles for label, _ in tile.facts if label not in _LONG_FACTS)
-    columns = [Column(label, label != "limited by", rank) for rank, label in enumerate(labels)]
+    columns = [
+        Column(label, label != "limited by", 0 if label.startswith("vs ") else rank)
+        for rank, label in enumerate(labels)
+    ]
     rows = []
     for tile in tiles:
         facts = dict(tile.facts)

@@ -215,7 +215,7 @@ class _TerminalWriter:
         self.ascii = not _holds_unicode(file)
         fallback = 80 if file.isatty() else _PIPE_COLUMNS
         self.width = max(_NARROWEST, width or shutil.get_terminal_size((fallback, 24)).columns)
-        self._begun = False
+        self._in_text = False
         self._meanings: dict[str, str] = {}
         self._console = Console(
             file=file,
@@ -276,13 +276,14 @@ class _TerminalWriter:
             self.line(Text(indent + line, style="" if sign else style))
 
     def gap(self) -> None:
-        """An empty line between two others."""
-        if self._begun:
+        """One empty line between two others."""
+        if self._in_text:
             self._console.print()
+        self._in_text = False
 
     def line(self, line: Text) -> None:
         """One line that is safe and fits already."""
-        self._begun = True
+        self._in_text = True
         self._console.print(line, soft_wrap=True)
 
     def explain(self, column: Column) -> None:
