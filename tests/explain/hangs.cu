@@ -124,7 +124,7 @@ BODY
 
 //:: flags that nobody sets, one for each warp
 //: words = [
-//:     "Waiting: lanes of warps 0–3 of 2 blocks, line @1: flag[0] and 3 more to change, which holds 0; no line",
+//:     "Waiting: warps 0–2 and lanes 0–3 of warp 3 of 2 blocks, line @1: flag[0] and 3 more to change, which holds 0; no line",
 //: ]
     while (t < 100 && *(volatile int *)(flag + warp) «=¦!»= 0) // 1
         ;

@@ -30,8 +30,8 @@ from gpuprof.executor.steps.batch import Batch, existing_lanes
 
 #: Block, warp and lane in a batch.
 Position = tuple[int, int, int]
-#: Blocks whose warps are looked at, and what is told of them.
-_MOST_BLOCKS, _MOST_TOLD, _MOST_LINES = 32, 8, 4
+#: Blocks whose warps are looked at, what is told of them, and sets of lanes that are named in one.
+_MOST_BLOCKS, _MOST_TOLD, _MOST_LINES, _MOST_LANES = 32, 8, 4, 2
 _STORES = ("st", "atom", "red")
 
 
@@ -103,21 +103,22 @@ class Hang:
 
     def _who(self, whose: Sequence[tuple[int, int, Bools]], there: Bools) -> str:
         """Name warps, or lanes of a single one, of one block or of several."""
-        batch, layout = self._batch, self._batch.layout
-        by_block: dict[tuple[int, int], list[int]] = {}
-        for block, warp, _ in whose:
-            rank, within = divmod(warp, layout.warps)
-            by_block.setdefault((block, rank), []).append(within)
-        block, warp, lanes = whose[0]
-        warps = sorted({warp for mine in by_block.values() for warp in mine})
-        text = f"warp{'s' * (len(warps) > 1)} {ranges(warps)}"
-        if any((own != there[at, within]).any() for at, within, own in whose):
-            some = np.flatnonzero(lanes).tolist()
-            alike = all((own == lanes).all() for *_, own in whose)
-            text = f"lane{'s' * (len(some) > 1)} {ranges(some)} of {text}" if alike else f"lanes of {text}"
-        if len(by_block) > 1:
-            return f"{text} of {len(by_block)} blocks"
-        return f"{text} of block {batch.names((block, warp, 0))[1]}"
+        layout = self._batch.layout
+        by_lanes: dict[str, set[int]] = {}
+        for block, warp, own in whose:
+            some = [] if (own == there[block, warp]).all() else np.flatnonzero(own).tolist()
+            text = f"lane{'s' * (len(some) > 1)} {ranges(some)} of " * bool(some)
+            by_lanes.setdefault(text, set()).add(warp % layout.warps)
+        if len(by_lanes) > _MOST_LANES:
+            by_lanes = {"lanes of ": set().union(*by_lanes.values())}
+        texts = [f"{some}warp{'s' * (len(at) > 1)} {ranges(sorted(at))}" for some, at in by_lanes.items()]
+        blocks = {(block, warp // layout.warps) for block, warp, _ in whose}
+        of = (
+            f"{len(blocks)} blocks"
+            if len(blocks) > 1
+            else f"block {self._batch.names((*whose[0][:2], 0))[1]}"
+        )
+        return f"{' and '.join(texts)} of {of}"
 
     def stalled(self, stall: Stall, lanes: Bools) -> HeldLanes:
         """Lanes that wait for a phase of an mbarrier."""
