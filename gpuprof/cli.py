@@ -370,7 +370,8 @@ def _usage_error(error: Any) -> ExitCode:
             reading = "report" if command.endswith((".json", ".html")) else "run"
             fix = f"Did you mean `gpuprof {reading} {shlex.quote(command)}`?"
         if kernels and any(parameter.name == "kernel" for parameter in context.command.params):
-            fix = f"Kernels and their files stand behind -k: -k {','.join(kernels.split())}"
+            named = ("Sizes", "--sizes") if kernels[0].isdecimal() else ("Kernels and their files", "-k")
+            fix = "{0} stand behind {1}: {1} {2}".format(*named, ",".join(kernels.split()))
     if what.endswith("?"):  # an answer already
         return console.tell_error(InputError(what))
     return console.tell_error(InputError(f"{what.removesuffix('.')}.", fix=fix))

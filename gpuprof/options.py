@@ -301,7 +301,7 @@ class GateOptions:
     strict: bool = option(False, _STRICT, of=(*_GATED, "report"))
 
 
-_TABLE = "Print every row and column, not the answer alone."
+_TABLE = "Print every row, with all columns that fit."
 _MARKDOWN = "Write Markdown tables; - prints them instead."
 _CSV = "Write the figures as CSV too, a row a case; - prints them."
 

@@ -50,7 +50,7 @@ def _info(row: Option) -> Any:
     def check(value: Any) -> Any:
         least, most = row.within or (value, value)
         if not least <= value <= most:
-            raise typer.BadParameter(f"{value} is not from {least} to {most:,}.")
+            raise typer.BadParameter(f"{value:,} is not from {least} to {most:,}.".replace(".0 ", " "))
         return value
 
     return typer.Option(

@@ -230,7 +230,7 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
                 partial(ResultsFile, new, replace=outputs.force),
             ),
         )
-    name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
+    name = commit[:9] if commit.startswith(revision) else f"{revision} ({commit[:9]})"
     compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
     status = show([compared], gates, outputs, given.gate, quiet=given.output.quiet)
     print_written(base, new, aside=bool(outputs.printed))

@@ -17,7 +17,7 @@ from gpuprof.kernels.shipped import shipped_names
 from gpuprof.report.document import Cell, Column, Document, Row, Section, Sentence, Table
 from gpuprof.report.terminal import print_document
 from gpuprof.schema import to_json
-from gpuprof.text import format_extent
+from gpuprof.text import format_extent, listed
 
 T = TypeVar("T")
 
@@ -66,11 +66,14 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 
 def _ladder_section(ladder: Ladder) -> Section:
     """A line a kernel, with the first of its other names, and where the studies were published."""
-    table = _table(_OF_KERNELS, ladder.kernels)
+    said = [one for one in _OF_KERNELS if any(one[1](kernel) != "-" for kernel in ladder.kernels)]
+    table = _table(said, ladder.kernels)
     any_block = any("*" in _block(kernel) for kernel in ladder.kernels)
     notes = [Sentence("* any block with --block", tone="muted")] if any_block else []
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
-        text = f"Study {study.name}: {study.citation} {study.url}".strip()
+        ids = [kernel.id for kernel in ladder.kernels if kernel.study == study]
+        which = f"{ids[0]} to {ids[-1]}" if len(ids) > 2 else listed(ids)
+        text = f"Study {study.name}, {which}: {study.citation} {study.url}".strip()
         notes.append(Sentence(text, tone="muted"))
     return Section(f"gpuprof {ladder.operation.name}", (table, *notes))
 
@@ -88,10 +91,9 @@ def _block(kernel: Kernel) -> str:
 
 _OF_KERNELS: tuple[tuple[Column, Callable[[Kernel], str]], ...] = (
     (Column("kernel", right=False), lambda kernel: kernel.id),
-    (Column("published as", right=False, rank=2), lambda kernel: next(iter(kernel.aliases), "-")),
-    (Column("study", right=False, rank=4), lambda kernel: kernel.study.name or "-"),
+    (Column("published as", right=False, rank=3), lambda kernel: next(iter(kernel.aliases), "-")),
     (Column("block", right=False, rank=1), _block),
-    (Column("types", right=False, rank=3), lambda kernel: "/".join(kernel.dtypes) or "varies"),
+    (Column("types", right=False, rank=2), lambda kernel: "/".join(kernel.dtypes) or "varies"),
     (Column("title", right=False, folds=46), lambda kernel: kernel.title),
 )
 

@@ -19,6 +19,7 @@ from gpuprof.commands.progress import watch
 from gpuprof.commands.resuming import (
     finished_run,
     go_on,
+    how_to_go_on,
     name_on_command_line,
     refuse_what_was_stopped,
     tell_stopped,
@@ -109,16 +110,18 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     print_written(*written, *(outcome.reports if outcome else ()), aside=piped)
     if given.output.open_:
         open_report(outputs.html)
+    how = how_to_go_on(outputs.json, named=outputs.is_named, resumes=outputs.resumes)
     if not run.complete:
-        return tell_stopped(outputs.json)
+        return tell_stopped(how)
     if outcome is not None and outcome.stopped:
-        return tell_stopped(
-            outputs.json, "while Nsight Compute counted", "what was measured, and its counters so far"
-        )
+        return tell_stopped(how, "while Nsight Compute counted", "what was measured, and its counters so far")
     held = hold(run, gates, strict=given.gate.strict, quiet=quiet, aside=piped)
     status = exit_code(run) or held
     words = Counter(status_of(run, case).word for case in run.cases)
-    counts = (f"{number} {word}" for word, number in words.items())
+    counts = (
+        *(f"{number} {word}" for word, number in words.items()),
+        *(["gates not passed"] if held else []),
+    )
     ended = f"Status {status}: {', '.join((plural(len(run.cases), 'case'), *counts))}."
     if not quiet:
         tell(ended)

@@ -66,16 +66,17 @@ def refuse_what_was_stopped(path: Path) -> None:
     )
 
 
-def tell_stopped(path: Path, when: str = "early", held: str = "what was measured until then") -> ExitCode:
+def tell_stopped(how: str, when: str = "early", held: str = "what was measured until then") -> ExitCode:
     """Say that a run was stopped, and how it goes on; the status that it ends with."""
     tell(f"Stopped {when}: the files hold {held}.")
-    tell(f"  {how_to_go_on(path)}")
+    tell(f"  {how}")
     return ExitCode.INTERRUPTED
 
 
-def how_to_go_on(path: Path) -> str:
-    """What to type when a run was stopped."""
-    return f"Continue with the same command, without -o, and with --resume {name_on_command_line(path)}"
+def how_to_go_on(path: Path, *, named: bool = True, resumes: bool = False) -> str:
+    """What to type when a run was stopped, whose place was `named`."""
+    more = f"and --resume {name_on_command_line(path)}{' in place of -o' if named else ''}"
+    return f"Continue with the same command{'' if resumes else f' {more}'}"
 
 
 def name_on_command_line(path: Path) -> str:

@@ -96,7 +96,7 @@ def _by_shared_memory(device: Device, units: Granularity, per_block: int) -> Occ
     return OccupancyLimit(
         "shared memory",
         device.shared_bytes_per_sm // allocated,
-        f"{own} bytes a block{rounded}; {device.shared_bytes_per_sm:,} an SM / {allocated:,}",
+        f"{own} bytes a block{rounded}; an SM has {device.shared_bytes_per_sm:,}",
     )
 
 

@@ -112,8 +112,8 @@ def check_threads(block: Extent) -> None:
         raise InputError(f"Block {format_extent(block)} is empty.", fix="Each extent is at least 1.")
     if threads > MAX_THREADS_PER_BLOCK:
         raise InputError(
-            f"Block {format_extent(block)} has {threads} threads; a block holds at most"
-            f" {MAX_THREADS_PER_BLOCK}.",
+            f"Block {format_extent(block)} has {threads:,} threads; a block holds at most"
+            f" {MAX_THREADS_PER_BLOCK:,}.",
             fix="Choose a smaller block.",
         )
 

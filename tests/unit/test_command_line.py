@@ -348,7 +348,7 @@ def test_list_explains_the_star_of_a_block_where_one_has_it(tmp_path):
 
 def test_narrow_list_names_what_it_hides_and_breaks_no_address(tmp_path):
     narrow = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "80", "TERM": "dumb"}).stdout
-    assert "- hidden at this width: published as, study, types; " in narrow
+    assert "- hidden at this width: published as, types; " in narrow
     assert re.search(r"^float4_multi +16x16", narrow, re.MULTILINE)
     wide = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "130", "TERM": "dumb"}).stdout
     assert "hidden" not in wide

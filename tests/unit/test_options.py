@@ -55,7 +55,7 @@ def test_a_new_option_is_one_field_of_the_table(monkeypatch):
     for typed in ([], ["--patience-s", "5"]):
         assert CliRunner().invoke(made, typed).exit_code == 0
     assert seen == [2.0, 5.0]
-    assert "10.0 is not from 1 to 9." in CliRunner().invoke(made, ["--patience-s", "10"]).output
+    assert "10 is not from 1 to 9." in CliRunner().invoke(made, ["--patience-s", "10"]).output
     assert "How long to wait." in CliRunner().invoke(made, ["--help"]).output
     assert "patience-s" in settings._options(typer.main.get_command(made))
     program = keywords.takes_options("profile")(lambda what, **options: run_options("profile", options))

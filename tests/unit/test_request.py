@@ -56,7 +56,7 @@ def test_good_sizes_and_blocks(read, made):
 
 
 NO_SIZE = ("12x", "x12", "12xx3", "1k", "12.5", "1e3", "+5", "1_000", "12 34", "١٢", "128;256", "12O")
-AT_LEAST_1, MOST = "A size is at least 1.", "a block holds at most 1024."
+AT_LEAST_1, MOST = "A size is at least 1.", "a block holds at most 1,024."
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,12 @@ AT_LEAST_1, MOST = "A size is at least 1.", "a block holds at most 1024."
             for text in ("2x2x2x2", "-8x32", "8x", "8*32", "8 x 32")
         ),
         (lambda: parse_blocks("8x32,"), "--block '8x32,' has an empty entry.", "Separate entries by single"),
-        (lambda: request("gemm", block="1025"), f"Block 1025x1 has 1025 threads; {MOST}", "Choose a smaller"),
-        (lambda: request("gemm", block="8x8x32"), f"Block 8x8x32 has 2048 threads; {MOST}", "Choose a"),
+        (
+            lambda: request("gemm", block="1025"),
+            f"Block 1025x1 has 1,025 threads; {MOST}",
+            "Choose a smaller",
+        ),
+        (lambda: request("gemm", block="8x8x32"), f"Block 8x8x32 has 2,048 threads; {MOST}", "Choose a"),
         (lambda: request("gemm", block="8x32x0"), "Block 8x32x0 is empty.", "Each extent is at least 1."),
     ],
 )

@@ -153,7 +153,7 @@ def test_run_that_is_stopped_ends_its_workers_and_writes_its_files(tmp_path, num
     output, errors, left = command.end()
     assert command.process.returncode == STATUS[number]
     assert "Stopped early: the files hold what was measured until then." in errors
-    assert "  Continue with the same command, without -o, and with --resume out\n" in errors
+    assert "  Continue with the same command and --resume out in place of -o\n" in errors
     assert "Traceback" not in errors
     assert output.splitlines()[-2:] == ["Wrote out/results.json", "Wrote out/report.html"]
     document = json.loads(results.read_text())

@@ -207,9 +207,8 @@ class LoadedFunction:
             call("raising the shared-memory limit", api.cuFuncSetAttribute(self._handle, key, dynamic_bytes))
         except DriverError as error:
             raise CaseFailure(
-                f"{self.name} needs {dynamic_bytes + static_bytes} bytes of shared memory per block"
-                f" ({_kib(dynamic_bytes + static_bytes)}); this device allows {limit} ({_kib(limit)}):"
-                f" {error.name}.",
+                f"{self.name} needs {_kib(dynamic_bytes + static_bytes)} of shared memory per block;"
+                f" this device allows {_kib(limit)}: {error.name}.",
                 fatal=error.fatal,
                 over_limit=True,
             ) from error

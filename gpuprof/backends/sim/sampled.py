@@ -52,8 +52,8 @@ _MOST_INSTRUCTIONS = 2.1e8
 #: So few that blocks of a smaller size have several tiles each, and seldom equally many.
 _FEW_MULTIPROCESSORS = 7
 #: Why values are computed and verified at a smaller size.
-DEPENDS = "as its blocks depend on each other"
-FOLLOWS = "as its launches depend on each other"
+DEPENDS = "as blocks depend on each other"
+FOLLOWS = "as launches depend on each other"
 DEAR = "as tensor cores' sums take long to compute"
 _VERIFIED_SMALLER = "Counted at this size, verified at {}, {}"
 
