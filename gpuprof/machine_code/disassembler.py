@@ -4,6 +4,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,9 @@ from gpuprof.toolchain.cache import kept_together
 _PACKAGE = "nvidia-cuda-nvdisasm"
 _FIX = f"Install it with: pip install {_PACKAGE}"
 _TIMEOUT_S = 120.0
+#: The flow of data takes long, and tells where jumps by a table go.
+_WITHOUT_FLOW = "--no-dataflow"
+_BY_TABLE = re.compile(r"^\s+/\*\w+\*/.*\bBRXU?\b", re.MULTILINE)
 
 
 @cache
@@ -40,7 +44,7 @@ def listings_of(cubins: Sequence[bytes]) -> dict[bytes, str]:
     Raises:
         BackendUnavailable: nvdisasm is missing, or cannot read one of the files.
     """
-    tool = [str(path := find_nvdisasm()), path.stat().st_size, path.stat().st_mtime_ns]
+    tool = [str(path := find_nvdisasm()), path.stat().st_size, path.stat().st_mtime_ns, _BY_TABLE.pattern]
     by_key = {hashlib.sha256(repr(tool).encode() + cubin).hexdigest(): cubin for cubin in cubins}
 
     def make(keys: Sequence[str]) -> list[str]:
@@ -70,7 +74,8 @@ def _of_one_kind(cubins: Sequence[bytes]) -> list[str]:
     if len(cubins) > 1:
         # What cannot be merged, or not be read then, is told of the file that is to blame.
         with suppress(ValueError, BackendUnavailable):
-            return parted(disassemble(merged(cubins)), len(cubins))
+            listings = parted(_printed(merged(cubins), True, _WITHOUT_FLOW), len(cubins))
+            return [_with_tables(*pair, lines=True) for pair in zip(listings, cubins, strict=True)]
     return [disassemble(cubin) for cubin in cubins]
 
 
@@ -82,16 +87,24 @@ def disassemble(cubin: bytes, *, lines: bool = True) -> str:
     Raises:
         BackendUnavailable: nvdisasm is missing, or cannot read the file.
     """
+    return _with_tables(_printed(cubin, lines, _WITHOUT_FLOW), cubin, lines=lines)
+
+
+def _with_tables(listing: str, cubin: bytes, *, lines: bool) -> str:
+    """A listing, printed again where it has jumps by a table."""
+    return _printed(cubin, lines) if _BY_TABLE.search(listing) else listing
+
+
+def _printed(cubin: bytes, lines: bool, *options: str) -> str:
     nvdisasm = find_nvdisasm()
     try:
         # A file without a folder: it goes with the last process that has it open, however that ends.
         with os.fdopen(os.memfd_create("kernel.cubin"), "wb") as file:
             file.write(cubin)
             file.flush()
-            # Without the flow of data, which takes long and changes nothing that is printed here.
-            options = ["--print-code", "--no-dataflow", *(["--print-line-info-ptx"] if lines else [])]
+            shown = ["--print-code", *(["--print-line-info-ptx"] if lines else [])]
             done = subprocess.run(
-                [nvdisasm, *options, f"/proc/self/fd/{file.fileno()}"],
+                [nvdisasm, *shown, *options, f"/proc/self/fd/{file.fileno()}"],
                 pass_fds=[file.fileno()],
                 capture_output=True,
                 timeout=_TIMEOUT_S,

@@ -116,7 +116,7 @@ class Links:
         except ValueError as error:
             return NoLink(f"{error}.")
         if not code.complete:
-            return NoLink("its machine code jumps to where a register says.")
+            return NoLink("Its machine code jumps to where a register says.")
         return link(code, function.ptx, *program.listing)
 
 
