@@ -112,7 +112,7 @@ STACK_POINTER = "%stack"
 STACK = Variable("the stack", "local", 16, 1024)
 #: Instructions of a kernel with all calls inlined; a chain of calls that doubles at each would not end.
 _MOST = 400_000
-_UNEVEN = "argument of a recursive function in pieces of different width"
+_UNEVEN = "argument of a recursive function by its address, or in pieces of different width"
 
 
 def inline_calls(entry: Function, module: Module) -> Function:
@@ -125,12 +125,12 @@ def inline_calls(entry: Function, module: Module) -> Function:
     while True:
         try:
             return _Inliner(entry, module, in_memory).run()
-        except _MixedWidths as found:
+        except _HeldInMemory as found:
             in_memory.add(found.name)
 
 
-class _MixedWidths(Exception):
-    """A `.param` variable is written in pieces of one width and read in those of another."""
+class _HeldInMemory(Exception):
+    """A `.param` variable's address is taken, or it is read in pieces of another width than it is written in."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -184,6 +184,11 @@ class _Inliner:
                 yield from self._guarded(item, partial(self._jump, function, original, body))
             elif item.opcode[:2] in (("ld", "param"), ("st", "param")) and self._is_passed(item, passed):
                 yield from self._moves(item, passed)
+            elif item.opcode[0] == "mov" and isinstance(of := item.operands[-1], Sym) and of.name in passed:
+                if (name := passed[of.name]) not in self.in_memory:
+                    raise _HeldInMemory(name)
+                self._place(name, item.line)
+                yield replace(item, operands=(item.operands[0], Sym(name, of.offset)))
             else:
                 yield item
 
@@ -217,19 +222,21 @@ class _Inliner:
         if pieces.get(start) == size:
             return
         if any(start < other + its and other < start + size for other, its in pieces.items()):
-            raise _MixedWidths(name)
+            raise _HeldInMemory(name)
         pieces[start] = size
 
     def _access(self, item: Instruction, name: str, memory: Mem) -> Instruction:
         """Return a load or store of local memory in the place of one of a `.param` variable."""
-        known = {variable.name for variable in self.variables}
-        if name not in known:
-            if name not in self.sizes:
-                raise UnsupportedInstruction(_UNEVEN, item.line)
-            self.variables.append(Variable(name, "local", 16, self.sizes[name]))
+        self._place(name, item.line)
         moved = Mem(Sym(name), memory.offset)
         operands = tuple(moved if operand is memory else operand for operand in item.operands)
         return replace(item, opcode=(item.opcode[0], "local", *item.opcode[2:]), operands=operands)
+
+    def _place(self, name: str, line: int) -> None:
+        if all(variable.name != name for variable in self.variables):
+            if name not in self.sizes:
+                raise UnsupportedInstruction(_UNEVEN, line)
+            self.variables.append(Variable(name, "local", 16, self.sizes[name]))
 
     def _guarded(
         self, item: Instruction, expanded: Callable[[Instruction], Iterator[Instruction | Label]]
