@@ -50,9 +50,11 @@ class NotOwn(PermissionError):
     """A file belongs neither to this user nor to the administrator."""
 
 
-def read_input(path: Path, encoding: str = "utf-8-sig", *, own: bool = False) -> str:
+def read_input(
+    path: Path, most_bytes: int = MOST_TEXT_BYTES, *, encoding: str = "utf-8-sig", own: bool = False
+) -> str:
     """The text of a file that a person wrote, its lines ended by line feeds."""
-    return _with_line_feeds(read_content(path, own=own).decode(encoding))
+    return _with_line_feeds(read_content(path, most_bytes, own=own).decode(encoding))
 
 
 def read_code(path: Path) -> str:

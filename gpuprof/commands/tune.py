@@ -182,7 +182,7 @@ def write_best(
         named = listed([f"{size} ({100 * behind[size]:.0f} %)" for size in worst], _MOST_NAMED)
         tell(f"No point is best everywhere. The one that is closest takes longer at {named}.")
     path = sources[point.kernel]
-    source = read_input(path, "utf-8")
+    source = read_input(path, encoding="utf-8")
 
     def read(text: str) -> KernelFile:
         return read_kernels(text, path, shipped_operation, operation)

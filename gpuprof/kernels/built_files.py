@@ -14,8 +14,8 @@ from gpuprof.kernels.carried import file_below
 from gpuprof.kernels.kernel import Built
 from gpuprof.ptx_directives import ptx_entries
 
-#: The most that is read of machine code; PTX is text, and bounded as every text is.
-_MOST_CUBIN_BYTES = 16 << 20
+#: The most that is read of what a compiler wrote: modules of Warp are 4.5 MiB of PTX, most of it constants.
+_MOST_BYTES = 16 << 20
 _LOC = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
 _FIRST_LOC = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
 
@@ -45,8 +45,8 @@ def read_built(path: Path) -> BuiltFile:
     try:
         header = f"/*gpuprof {read_input(beside)}*/" if beside.is_file() else ""
         if path.suffix == ".ptx":
-            return _of_ptx(read_input(path), path, header, beside, path.parent)
-        cubin = read_content(path, _MOST_CUBIN_BYTES)
+            return _of_ptx(read_input(path, _MOST_BYTES).rstrip("\0"), path, header, beside, path.parent)
+        cubin = read_content(path, _MOST_BYTES)
         entries = tuple(kernels_in(cubin))
     except PATH_ERRORS as error:
         what = error.args[0] if type(error) is ValueError else reason(error)

@@ -114,6 +114,13 @@ def test_no_file_elsewhere_is_read_for_its_lines(tmp_path, kernel, name):
         assert read_built(path).source == path.read_text()
 
 
+def test_ptx_may_hold_what_a_compiler_leaves_unused_and_end_with_a_zero(tmp_path, kernel):
+    unused = "".join(f".weak .global .u32 _Z{'long' * 50}{i};\n" for i in range(25_000))
+    text = kernel.ptx.replace(".visible .entry", f"{unused}.visible .entry") + "\0"
+    assert len(text) > 5 << 20
+    assert case_of(written(tmp_path, kernel, ".ptx", text=text)).outcome == "ok"
+
+
 @pytest.mark.parametrize("ending", [".ptx", ".cubin"])
 def test_a_file_without_a_header_is_told_how_to_begin_one(tmp_path, kernel, ending):
     path = tmp_path / f"mine{ending}"

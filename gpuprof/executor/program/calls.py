@@ -130,7 +130,7 @@ def inline_calls(entry: Function, module: Module) -> Function:
 
 
 class _HeldInMemory(Exception):
-    """A `.param` variable's address is taken, or it is read in pieces of another width than it is written in."""
+    """A `.param` variable's address is taken, or it is read in pieces of another width than written."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
