@@ -67,7 +67,7 @@ def executed_shipped(one: Shipped, counted: Mapping[str, Any]) -> Row:
     signal.signal(signal.SIGPROF, give_up)
     signal.setitimer(signal.ITIMER_PROF, _LIMIT_S)
     try:
-        measurement = _measured(one, whole=bool(one.case.kernel and one.case.kernel.launches))
+        measurement = _measured(one, whole=bool(one.case.kernel and one.case.kernel.takes_several))
     except TimeoutError:
         left_out = f"left out: the executor takes more than {_LIMIT_S} s of the CPU"
         return Row(one.ladder, one.case.name, one.case.problem.label, "", left_out, (), None)

@@ -119,7 +119,7 @@ def _count(folder: Path, number: int) -> str:
 
 def _counted(kernel: Kernel, problem: Problem, params: Mapping[str, int]) -> tuple[Any, ...]:
     """What `played` is told of a case, but for the device."""
-    shape = configure(kernel, problem, kernel.launch.block, params, _backend.device)
+    shape = configure(kernel, problem, kernel.block, params, _backend.device)
     compiled = compile_kernel(shape, _backend.device.arch)
     if len(shape.launches) > 1:
         found = _backend._execute(shape, compiled, [None] * len(shape.launches))

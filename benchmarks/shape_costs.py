@@ -116,7 +116,7 @@ class Fit:
             here, timed = np.full((len(columns), len(self.names)), np.nan), np.full(len(columns), np.nan)
             for place, kernel in enumerate(columns):
                 try:
-                    configure(kernel, problem, kernel.launch.block, {}, device)
+                    configure(kernel, problem, kernel.block, {}, device)
                 except CaseSkipped:
                     continue
                 known = values_of(kernel, problem, {}, device)

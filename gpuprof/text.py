@@ -3,13 +3,15 @@
 """Text from files made safe to show: it may not steer a terminal, reorder what is read, or drown it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 #: Control characters other than newline and tab, and the Unicode characters that reorder text.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 #: What begins a new line, or leaps within one.
 _BREAKING = re.compile("[\t\n\u2028\u2029]")
 
+T = TypeVar("T")
 #: Threads of a block, or blocks of a grid, in x, y and z.
 Extent = tuple[int, int, int]
 
@@ -45,6 +47,12 @@ def listed(names: Sequence[str], most: int = 0) -> str:
 def renamed(text: str, names: Mapping[str, object]) -> str:
     """Return a text of C or of formulas in which each word that is one of `names` is replaced."""
     return re.sub(r"[A-Za-z_]\w*", lambda word: str(names.get(word[0], word[0])), text)
+
+
+def in_xyz(given: Iterable[T], filler: T) -> tuple[T, T, T]:
+    """One to three values for x, y and z; those that are not given are the filler."""
+    x, y, z, *_ = (*given, filler, filler)
+    return x, y, z
 
 
 def format_extent(extent: Extent) -> str:

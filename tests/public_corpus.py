@@ -80,7 +80,7 @@ def executed(family: Path, words: tuple[str, ...] = ("",)) -> Iterator[Row]:
         for kernel in ladder.kernels:
             if any(word in f"{family.name}/{kernel.id}/" for word in words):
                 began = time.perf_counter()
-                measurement = measured(kernel, Problem.of(ladder.operation, sizes), kernel.launch.block)
+                measurement = measured(kernel, Problem.of(ladder.operation, sizes), kernel.block)
                 yield Row(kernel, verdict(kernel, "executor"), measurement, time.perf_counter() - began)
 
 

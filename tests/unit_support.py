@@ -113,9 +113,7 @@ def write_transpose_kernel(directory: Path, name: str, rung: int = 1000) -> Path
 
 def parse_kernel(source: str, path: Path, asked: str | None = None) -> Kernel:
     """The one kernel of a source of a shipped operation."""
-    (kernel,) = read_kernels(
-        source, path, shipped_operation, shipped_operation(asked) if asked else None
-    ).kernels
+    (kernel,) = read_kernels(source, path, shipped_operation(asked) if asked else None).kernels
     return kernel
 
 

@@ -31,7 +31,8 @@ from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.records import replace
-from gpuprof.text import KERNEL_ENDINGS, Extent
+from gpuprof.results import size_label
+from gpuprof.text import KERNEL_ENDINGS, Extent, in_xyz
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation
@@ -266,9 +267,8 @@ def _bare(
         operation=operation.name,
         title=path.stem,
         dtypes=(dtype,),
-        entry=entry,
-        arguments=arguments,
-        launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.said.get("cooperative", False)),
+        launches=(Launch(entry, arguments, cooperative=launch.said.get("cooperative", False)),),
+        any_block=True,
         rung=rung,
         parameters=parameters,
         compile_options=joined(launch.said.get("compile_options", ())),
@@ -298,14 +298,18 @@ def _launched(
         grid = _formulas("grid", launch.grid, {**values, **threads}, integers, known)
         shared = _formulas(
             "dynamic_shared_bytes",
-            launch.said.get("dynamic_shared_bytes", kernel.launch.dynamic_shared_bytes),
+            launch.said.get("dynamic_shared_bytes", kernel.launches[0].dynamic_shared_bytes),
             {**values, **threads},
             integers,
             known,
         )
-        x, y, z = (*grid, "1", "1")[:3]
-        made = replace(kernel.launch, block=block, grid=(x, y, z), dynamic_shared_bytes=shared[0])
-        yield Selection(replace(kernel, launch=made), (params,), kernel.id)
+        made = replace(
+            kernel.launches[0],
+            block=in_xyz(map(str, block), "1"),
+            grid=in_xyz(grid, "1"),
+            dynamic_shared_bytes=shared[0],
+        )
+        yield Selection(replace(kernel, launches=(made,)), (params,), kernel.id)
 
 
 def _values(name: str, given: int | Sequence[int]) -> list[int]:
@@ -320,12 +324,12 @@ def extents(what: str, given: LaunchValue, values: Mapping[str, Any]) -> Extent:
     """Threads of a block or blocks of a grid in x, y and z; of a function, as it says of the `values`."""
     texts = _formulas(what, given, values, values, set())
     try:
-        x, y, z = (*(evaluate(text, {}) for text in texts), 1, 1)[:3]
+        found = in_xyz((evaluate(text, {}) for text in texts), 1)
     except ExpressionError as error:
         raise InputError(f"The {what} has no value: {error}.") from error
-    if min(x, y, z) < 1:
-        raise InputError(f"The {what} would be {x}x{y}x{z}.", fix="Each extent is at least 1.")
-    return x, y, z
+    if min(found) < 1:
+        raise InputError(f"The {what} would be {size_label(found)}.", fix="Each extent is at least 1.")
+    return found
 
 
 def _formulas(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from gpuprof.case_parts import size_label
 from gpuprof.errors import InputError, did_you_mean
-from gpuprof.text import listed
+from gpuprof.text import in_xyz, listed
 
 if TYPE_CHECKING:
     from gpuprof.report.document import Document
@@ -106,5 +106,5 @@ def _agrees(found: Any, wanted: Any) -> bool:
         return wanted.items() <= found.items()
     if isinstance(wanted, (int, tuple)) and isinstance(found, (str, tuple)):
         extents = wanted if isinstance(wanted, tuple) else (wanted,)
-        return bool(found == (size_label(extents) if isinstance(found, str) else (*extents, 1, 1)[:3]))
+        return bool(found == (size_label(extents) if isinstance(found, str) else in_xyz(extents, 1)))
     return bool(found == wanted)

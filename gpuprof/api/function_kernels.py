@@ -133,9 +133,8 @@ def _kernel(
         operation=read.operation.name,
         title=name,
         dtypes=(read.dtype,),
-        entry=made.entry or name,
-        arguments=tuple(arguments),
-        launch=Launch((1, 1, 1), True, ("1", "1", "1"), str(made.shared_bytes)),
+        launches=(Launch(made.entry or name, tuple(arguments), dynamic_shared_bytes=str(made.shared_bytes)),),
+        any_block=True,
         rung=rung,
         built=Built(made.ptx, made.cubin, f"{who} {version_of(*packages)}", made.error),
     )

@@ -21,6 +21,7 @@ from gpuprof.measure.request import Request, Selection, make_request
 from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.records import replace
+from gpuprof.text import in_xyz
 from gpuprof.toolchain.function_compilers import ArrayOf, FunctionCode, JitCall, compile_calls, version_of
 
 if TYPE_CHECKING:
@@ -188,6 +189,11 @@ def _selection(
     } | address_tables(read)
     names = (f"triton_scratch_{number}" for number in range(len(code.scratch_bytes)))
     hidden = [name if name in workspace else "0" for name in names]
+    threads = in_xyz([str(code.threads or 1)], "1")
+    launch = Launch(
+        *(code.entry or function.name, (*code.taken, *hidden), threads, (str(x), str(y), str(z))),
+        dynamic_shared_bytes=str(code.shared_bytes),
+    )
     file = function.jit.fn.__code__.co_filename
     kernel = Kernel(
         id=function.name,
@@ -196,9 +202,7 @@ def _selection(
         operation=read.operation.name,
         title=function.name,
         dtypes=(read.dtype,),
-        entry=code.entry or function.name,
-        arguments=(*code.taken, *hidden),
-        launch=Launch((code.threads or 1, 1, 1), False, (str(x), str(y), str(z)), str(code.shared_bytes)),
+        launches=(launch,),
         rung=rung,
         parameters=params,
         workspace=workspace,

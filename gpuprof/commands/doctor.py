@@ -217,14 +217,13 @@ def _ncu() -> str:
 def _trial(device_ordinal: int) -> str:
     """Profile one tiny launch, and hold its count against what it must be."""
     from gpuprof.kernels.header import read_kernels
-    from gpuprof.kernels.shipped import shipped_operation
     from gpuprof.measure.case import Case
     from gpuprof.ncu.collecting import Collector
     from gpuprof.ncu.invocation import NcuOptions
     from gpuprof.ncu.tool import NcuError
     from gpuprof.problems.problem import Problem
 
-    file = read_kernels(_TRIAL, Path("trial.cu"), shipped_operation)
+    file = read_kernels(_TRIAL, Path("trial.cu"))
     case = Case.of(file.kernels[0], Problem.of(file.operation, (_TRIAL_ELEMENTS,)))
     with tempfile.TemporaryDirectory(prefix="gpuprof-doctor-") as scratch:
         outcome = Collector(

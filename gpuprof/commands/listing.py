@@ -55,8 +55,8 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
         "study": kernel.study.name or None,
         "citation": kernel.study.citation or None,
         "url": kernel.study.url or None,
-        "block": None if chooses else list(kernel.launch.block),
-        "any_block": kernel.launch.any_block and not chooses,
+        "block": None if chooses else list(kernel.block),
+        "any_block": kernel.any_block,
         "parameters": dict(kernel.parameters),
         "shape_of": kernel.shape_of or None,
         "dtypes": list(kernel.dtypes),
@@ -85,7 +85,7 @@ def _table(columns: Sequence[tuple[Column, Callable[[T], str]]], things: Iterabl
 
 
 def _block(kernel: Kernel) -> str:
-    block = format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
+    block = format_extent(kernel.block) + (" *" if kernel.any_block else "")
     return "varies" if kernel.choices else block
 
 

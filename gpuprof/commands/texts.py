@@ -20,7 +20,7 @@ from gpuprof.measure.request import (
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.options import REFERENCES, SelectOptions
 from gpuprof.problems.sizes import is_size, parse_sizes, split_list
-from gpuprof.text import Extent
+from gpuprof.text import Extent, in_xyz
 
 
 def parse_blocks(text: str, option: str = "--block") -> tuple[Extent, ...]:
@@ -32,8 +32,7 @@ def parse_blocks(text: str, option: str = "--block") -> tuple[Extent, ...]:
             raise InputError(
                 f"{option} {item!r} is not a block.", fix="Write XxY in threads, for example 8x32."
             )
-        x, y, z = (int(part) for part in (*parts, "1", "1")[:3])
-        blocks.append((x, y, z))
+        blocks.append(in_xyz(map(int, parts), 1))
     return tuple(blocks)
 
 
@@ -41,7 +40,7 @@ def _refuse_one_row(text: str, kernels: Iterable[Kernel]) -> None:
     """Refuse a list of numbers that was meant as one block: `32,8` for `32x8`, or `32,32` for any kernel."""
     items = split_list(text, "--block")
     twice = len(set(items)) < len(items)
-    of_rows = any(kernel.launch.block[1] > 1 for kernel in kernels)
+    of_rows = any(kernel.block[1] > 1 for kernel in kernels)
     if len(items) > 1 and all(item.isdecimal() for item in items) and (twice or of_rows):
         rows = ",".join(f"{item}x1" for item in dict.fromkeys(items))
         raise InputError(

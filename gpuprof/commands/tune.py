@@ -29,13 +29,13 @@ from gpuprof.kernels.header import KernelFile, header_span, read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
-from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.operation import Operation
 from gpuprof.options import Given, SelectOptions
 from gpuprof.records import replace
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
-from gpuprof.text import KERNEL_ENDINGS, listed
+from gpuprof.text import KERNEL_ENDINGS, in_xyz, listed
 from gpuprof.tuning.space import (
     Plan,
     Point,
@@ -105,8 +105,9 @@ def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
         if kernel.parameters[name] != value:
             kernel = replace(kernel, parameters={**kernel.parameters, name: value})
             source = _edited(source, kernel, name, str(value), read)
-    if point.block != kernel.launch.block and not kernel.launches:
-        meant = replace(kernel, launch=replace(kernel.launch, block=point.block))
+    if kernel.any_block and point.block != kernel.block:
+        launch = replace(kernel.launches[0], block=in_xyz(map(str, point.block), "1"))
+        meant = replace(kernel, launches=(launch,))
         return _edited(source, meant, "block", _block(point.block), read)
     return source
 
@@ -114,11 +115,11 @@ def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
 def _edited(source: str, meant: Kernel, name: str, value: str, read: Read) -> str:
     """The text in which one kernel is as meant: the first edit after which nothing else reads otherwise."""
     before = read(source)
-    expected = {kernel.id: _bare(kernel) for kernel in (*before.kernels, meant)}
+    expected = {kernel.id: replace(kernel, source="") for kernel in (*before.kernels, meant)}
     for text in _edits(source, name, value):
         with suppress(InputError):
             after = read(text)
-            found = {kernel.id: _bare(kernel) for kernel in after.kernels}
+            found = {kernel.id: replace(kernel, source="") for kernel in after.kernels}
             if found == expected and after.operation == before.operation:
                 return text
     raise InputError(
@@ -139,12 +140,6 @@ def _edits(source: str, name: str, value: str) -> Iterator[str]:
     ):
         for match in re.compile(pattern).finditer(source, *span):
             yield source[: match.start("old")] + new + source[match.end("old") :]
-
-
-def _bare(kernel: Kernel) -> Kernel:
-    """A kernel without its text, and without what follows from its parameters."""
-    launch = replace(kernel.launch, block=(1, 1, 1)) if kernel.launches else kernel.launch
-    return replace(kernel, source="", launch=launch)
 
 
 def _block(block: Sequence[int]) -> str:
@@ -185,7 +180,7 @@ def write_best(
     source = read_input(path, encoding="utf-8")
 
     def read(text: str) -> KernelFile:
-        return read_kernels(text, path, shipped_operation, operation)
+        return read_kernels(text, path, operation)
 
     # As its file says it, without what the command line adds.
     kernel = next(kernel for kernel in read(source).kernels if kernel.id == point.kernel)

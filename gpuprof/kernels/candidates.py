@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from gpuprof.tables import TableReader, is_integer
-from gpuprof.text import Extent
+from gpuprof.text import Extent, in_xyz
 
 #: The field of the table that holds blocks, unless a parameter has that name.
 BLOCK = "block"
@@ -69,10 +69,9 @@ def _blocks(table: TableReader) -> tuple[Extent, ...]:
         extents = entry if isinstance(entry, list) else [entry]
         if not 1 <= len(extents) <= 3 or not all(is_integer(one) and 0 < one < 2**31 for one in extents):
             raise table.error(BLOCK, f"must list blocks such as [32, 8], not {entry!r}")
-        x, y, z = (*extents, 1, 1)[:3]
-        if math.prod((x, y, z)) > 1024:
+        if math.prod(extents) > 1024:
             raise table.error(BLOCK, f"has {entry!r}: a block holds at most 1024 threads")
-        blocks.append((x, y, z))
+        blocks.append(in_xyz(extents, 1))
     return tuple(dict.fromkeys(blocks))
 
 

@@ -135,8 +135,8 @@ def load_kernels(path: Path, asked: Operation | None = None, command: Preprocess
     """
     if path.suffix != ".cu":
         built = read_built(path)
-        return read_kernels(built.source, path, shipped_operation, asked, command, built)
-    return read_kernels(read_source(path), path, shipped_operation, asked, command)
+        return read_kernels(built.source, path, asked, command, built)
+    return read_kernels(read_source(path), path, asked, command)
 
 
 def read_source(path: Path) -> str:

@@ -9,7 +9,7 @@ differ in their parameters only: each is a `[[variants]]` entry.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast, get_args
 
@@ -22,20 +22,11 @@ from gpuprof.kernels.built_files import BuiltFile
 from gpuprof.kernels.candidates import read_candidates
 from gpuprof.kernels.compiler_options import ALLOWED_TEXT, joined, refused_option
 from gpuprof.kernels.entries import default_entry
-from gpuprof.kernels.header_checks import (
-    Header,
-    check_formulas,
-    check_kernel,
-)
-from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
-from gpuprof.kernels.launch_tables import (
-    placeholder,
-    read_launch,
-    read_launches,
-    read_workspace,
-    refuse_one_launch,
-)
+from gpuprof.kernels.header_checks import Header, check_formulas, check_kernel
+from gpuprof.kernels.kernel import Kernel, Requirement, Study
+from gpuprof.kernels.launch_tables import open_launch, read_launches, read_workspace
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.kernels.symbols import read_symbols
 from gpuprof.kernels.tensor_map import read_tensor_maps
 from gpuprof.kernels.texture import read_textures
@@ -89,9 +80,6 @@ block = [256]
 grid = ["cdiv(n, block_x)"]
 */"""
 
-#: Finds an operation by its name; raises InputError where there is none.
-FindOperation = Callable[[str], Operation]
-
 
 class KernelFile(Struct, frozen=True):
     """What one file holds."""
@@ -103,7 +91,6 @@ class KernelFile(Struct, frozen=True):
 def read_kernels(
     source: str,
     path: Path,
-    find_operation: FindOperation,
     asked: Operation | None = None,
     command: Preprocessing = NOTHING,
     built: BuiltFile | None = None,
@@ -117,7 +104,7 @@ def read_kernels(
     """
     if built is not None and (command.include or command.define):
         raise InputError(f"-I and -D are for CUDA C++; {path} is compiled already.", fix="Leave them out.")
-    header = _header_of(source, path, built, asked, find_operation)
+    header = _header_of(source, path, built, asked)
     fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     where = str(header.path)
     table = read_toml(header.text, where, header.line)
@@ -132,7 +119,7 @@ def read_kernels(
                 raise reader.error(name, "is for CUDA C++, and this is compiled already", _COMPILED_FIX)
     compile_options = _read_compile_options(reader)
     preprocessing = read_preprocessing(reader, path.parent)
-    operation = _read_operation(reader, find_operation, asked)
+    operation = _read_operation(reader, asked)
     kernel = replace(_read_kernel(reader, source, path, operation, built), compile_options=compile_options)
     if built is not None:
         kernel = replace(kernel, built=built.built)
@@ -157,13 +144,7 @@ def read_kernels(
     return KernelFile(variants, operation)
 
 
-def _header_of(
-    source: str,
-    path: Path,
-    built: BuiltFile | None,
-    asked: Operation | None,
-    find_operation: FindOperation,
-) -> Header:
+def _header_of(source: str, path: Path, built: BuiltFile | None, asked: Operation | None) -> Header:
     text, where = (source, path) if built is None else (built.header, built.header_path)
     found = header_span(text)
     if found is not None:
@@ -180,11 +161,10 @@ def _header_of(
         raise HeaderError(f"{where}:{line}: the header {why}.")
     beside = "" if built is None else f" A file {path.with_suffix('.toml').name} beside it may hold it too."
     top = "" if path.suffix == ".cubin" else " at its top"
-    start = _how_to_start(path, asked, find_operation)
-    raise HeaderError(f"{path} has no /*gpuprof … */ header{top}.", fix=start + beside)
+    raise HeaderError(f"{path} has no /*gpuprof … */ header{top}.", fix=_how_to_start(path, asked) + beside)
 
 
-def _how_to_start(path: Path, asked: Operation | None, find_operation: FindOperation) -> str:
+def _how_to_start(path: Path, asked: Operation | None) -> str:
     """What to do about a file that says nothing of itself."""
     if asked is None:
         copy = (
@@ -193,10 +173,8 @@ def _how_to_start(path: Path, asked: Operation | None, find_operation: FindOpera
             else f"{path.with_suffix('.toml')} writes one"
         )
         return f"gpuprof new {path} {copy} for its kernel, to complete."
-    try:
-        what = asked.name if find_operation(asked.name) == asked else "FOLDER"
-    except InputError:
-        what = "FOLDER"
+    shipped = asked.name in shipped_names() and shipped_operation(asked.name) == asked
+    what = asked.name if shipped else "FOLDER"
     where = " FOLDER is the one with operation.toml." if what == "FOLDER" else ""
     return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
 
@@ -249,7 +227,7 @@ def header_span(source: str) -> tuple[int, int] | None:
     return None if end < 0 else (opening.end(), end)
 
 
-def _read_operation(reader: TableReader, find_operation: FindOperation, asked: Operation | None) -> Operation:
+def _read_operation(reader: TableReader, asked: Operation | None) -> Operation:
     key = "problem" if "problem" in reader else "operation"
     path = Path(reader.where)
     if asked is None and (path.parent / "operation.toml").is_file():
@@ -261,7 +239,7 @@ def _read_operation(reader: TableReader, find_operation: FindOperation, asked: O
     if asked is not None and name == asked.name:
         return asked
     try:
-        operation = find_operation(name)
+        operation = shipped_operation(name)
     except HeaderError:
         raise
     except InputError as error:
@@ -277,15 +255,14 @@ def _read_kernel(
     reader: TableReader, source: str, path: Path, operation: Operation, built: BuiltFile | None
 ) -> Kernel:
     choices = _read_choices(reader)
-    launches = read_launches(reader)
-    several = bool(choices or launches)
+    parameters = _read_parameters(reader)
+    launch = open_launch("" if choices else _default_entry(reader, source, path.stem, parameters, built))
     # What the file leaves out, each of its variants says.
-    varied = {name: "variants" in reader and name not in reader for name in ("launch", "arguments")}
-    launch = NO_LAUNCH if several or varied["launch"] else read_launch(reader.section("launch"))
+    before = () if choices else (launch,)
+    launches, any_block = read_launches(reader, before, False, is_open="variants" in reader)
     name = _read_id(reader, path.stem)
     workspace = read_workspace(reader, operation)
     maps = read_tensor_maps(reader, (*operation.arrays, *workspace))
-    parameters = _read_parameters(reader)
     constants, derived = _read_constants(reader)
     base = Kernel(
         id=name,
@@ -294,13 +271,8 @@ def _read_kernel(
         operation=operation.name,
         title=name,
         dtypes=() if choices else ("f32",),
-        entry=""
-        if several or "entry" in reader
-        else built.default_entry(path.stem)
-        if built
-        else default_entry(source, path.stem, parameters),
-        arguments=(),
-        launch=launch,
+        launches=launches,
+        any_block=any_block,
         rung=_LAST_RUNG,
         study=Study(
             reader.take("study", str, ""),
@@ -319,18 +291,26 @@ def _read_kernel(
             | {name: len(array.shape) for name, array in workspace.items()},
         ),
         choices=choices,
-        launches=launches,
         workspace=workspace,
         symbols=read_symbols(reader),
         poison_inout=reader.take("poison_inout", bool, True),
-        candidates=read_candidates(reader, parameters, any_block=launch.any_block),
+        candidates=read_candidates(reader, parameters, any_block=any_block),
     )
-    kernel = _read_rung(reader, base, [] if several or varied["arguments"] else None)
+    kernel = _read_rung(reader, base)
     check_kernel(reader, kernel, operation)
-    return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel
+    return kernel
 
 
-def _read_rung(reader: TableReader, base: Kernel, arguments: list[str] | None) -> Kernel:
+def _default_entry(
+    reader: TableReader, source: str, stem: str, parameters: Mapping[str, int], built: BuiltFile | None
+) -> str:
+    """The function of a header that names none."""
+    if "entry" in reader or "launches" in reader:
+        return ""
+    return built.default_entry(stem) if built else default_entry(source, stem, parameters)
+
+
+def _read_rung(reader: TableReader, base: Kernel) -> Kernel:
     """What a file says of its kernel, and each variant of itself; what is left out is as in `base`."""
     return replace(
         base,
@@ -340,8 +320,6 @@ def _read_rung(reader: TableReader, base: Kernel, arguments: list[str] | None) -
         change=reader.take("change", str, base.change),
         bottleneck=reader.take("bottleneck", str, base.bottleneck),
         aliases=reader.strings("aliases", []),
-        entry=reader.take("entry", str, base.entry),
-        arguments=reader.formulas("arguments", arguments),
         dtypes=reader.strings("dtypes", list(base.dtypes)),
         requirements=tuple(map(_read_requirement, reader.sections("require"))) or base.requirements,
         published=tuple(map(_read_published, reader.sections("published"))),
@@ -369,20 +347,15 @@ def _read_variant(
                 f"is not a parameter of this file{others}",
                 "Name it with its default in a [parameters] table, before the variants.",
             )
-    if kernel.launches:
-        refuse_one_launch(reader)
-    launches = read_launches(reader) or kernel.launches
-    default = None if kernel.launch == NO_LAUNCH else kernel.launch
+    launches, any_block = read_launches(reader, kernel.launches, kernel.any_block)
     variant = replace(
-        _read_rung(reader, kernel, [] if launches else list(kernel.arguments) or None),
+        _read_rung(reader, kernel),
         id=name,
-        launch=NO_LAUNCH if launches else read_launch(reader.section("launch", {}), default),
         launches=launches,
+        any_block=any_block,
         parameters={**kernel.parameters, **parameters},
         defines={**kernel.defines, **_read_own_define(reader, kernel), **defined},
     )
-    if variant.launches:
-        variant = replace(variant, entry="", launch=placeholder(reader, variant.launches, variant.integers))
     reader.finish()
     check_kernel(reader, variant, operation)
     return variant

@@ -10,6 +10,7 @@ from msgspec import Struct
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.entries import entry_complaint
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.launch_tables import check_blocks
 from gpuprof.kernels.own_names import clash
 from gpuprof.kernels.symbols import members_in, numbers_in, part_complaint, symbol_complaint
 from gpuprof.kernels.texture import clash_among
@@ -46,9 +47,9 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
         *kernel.workspace,
     )
     arrays = (*operation.arrays, *kernel.workspace)
-    for argument in (text for step in kernel.steps for text in members_in(step.arguments, arrays)):
+    for argument in members_in(kernel.arguments, arrays):
         whole = {*kernel.integers, *kernel.derived, *LAUNCH_VARIABLES}
-        whole |= {"iteration"} if kernel.launches else set()
+        whole |= {"iteration"} if kernel.takes_several else set()
         if is_identifier(argument) and argument not in {*known_arguments, *whole}:
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
         if complaint := part_complaint(argument, arrays):
@@ -63,11 +64,11 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
     for name in kernel.textures:
         if name in (*operation.dimensions, *operation.scalars, *kernel.integers, *kernel.tensor_maps):
             raise reader.error(f"textures.{name}", "is the name of something else")
-    if complaint := clash_among(kernel.textures, [name for step in kernel.steps for name in step.arguments]):
+    if complaint := clash_among(kernel.textures, kernel.arguments):
         raise reader.error("textures", f"cannot be: {complaint}")
     for entry in kernel.entries:
         if complaint := entry_complaint(entry):
-            raise reader.error("launches.entry" if kernel.launches else "entry", complaint)
+            raise reader.error("launches.entry" if kernel.takes_several else "entry", complaint)
     if not kernel.choices and not kernel.dtypes:
         raise reader.error("dtypes", f"must name one or more of {', '.join(RUN_TYPES)}")
     for value in kernel.dtypes:
@@ -88,6 +89,7 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
             f"Remove it there: gpuprof defines {name} as a macro. A default may stand between #ifndef {name}"
             " and #endif.",
         )
+    check_blocks(reader, kernel)
 
 
 def check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None:
@@ -105,15 +107,15 @@ def check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None
     texts += [text for spec in maps for listed in spec.lists.values() for text in listed]
     texts += [text for array in kernel.workspace.values() for text in array.shape]
     # Where there are several launches, each has a block of its own: nothing else knows one.
-    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, header)
+    _refuse_unknown(texts, shared if kernel.takes_several or kernel.choices else own, header)
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
-    own |= {"iteration"} if kernel.launches else set()
-    for step in kernel.steps:
+    own |= {"iteration"} if kernel.takes_several else set()
+    for launch in kernel.launches:
         arrays = {*operation.arrays, *kernel.workspace}
-        given = members_in(step.arguments, arrays)
+        given = members_in(launch.arguments, arrays)
         numbers = numbers_in((text for text in given if text not in names), arrays)
-        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, header)
-        _refuse_unknown([step.repeat], shared, header)
+        _refuse_unknown([*launch.grid, launch.dynamic_shared_bytes, *numbers], own, header)
+        _refuse_unknown([launch.repeat], shared, header)
 
 
 def _refuse_unknown(texts: Sequence[str], known: set[str] | None, header: Header) -> None:

@@ -10,7 +10,9 @@ from msgspec import Struct, field
 from gpuprof.kernels.candidates import Candidates
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.kernels.texture import TextureSpec
+from gpuprof.problems.formulas import evaluate
 from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
+from gpuprof.text import Extent, in_xyz
 
 
 class Requirement(Struct, frozen=True):
@@ -21,29 +23,22 @@ class Requirement(Struct, frozen=True):
 
 
 class Launch(Struct, frozen=True):
-    """How a kernel is launched: its default block, and formulas of the rest."""
-
-    block: tuple[int, int, int]
-    any_block: bool
-    grid: tuple[str, str, str]
-    dynamic_shared_bytes: str
-    cooperative: bool = False
-
-
-class LaunchStep(Struct, frozen=True):
-    """One of the launches that a kernel takes, in order.
+    """One launch of a kernel.
 
     Args:
+        entry: Its function: a name, or an instance of a template such as `sgemm<BM, BN>`, in which parameters
+            and macros stand for their values.
         arguments: What it takes, in order: names of the operation's, of tensor maps and of workspace arrays,
             or formulas of integers.
+        block: Formulas of the kernel's own integers.
         repeat: How often it is launched; neighbours that say the same are launched in turn, as in one loop.
     """
 
     entry: str
     arguments: tuple[str, ...]
-    block: tuple[str, str, str]
-    grid: tuple[str, str, str]
-    dynamic_shared_bytes: str
+    block: tuple[str, str, str] = ("1", "1", "1")
+    grid: tuple[str, str, str] = ("1", "1", "1")
+    dynamic_shared_bytes: str = "0"
     cooperative: bool = False
     repeat: str = "1"
 
@@ -57,10 +52,6 @@ class Workspace(Struct, frozen=True):
     shape: tuple[str, ...]
     dtype: str
     addresses: tuple[str, ...] = ()
-
-
-#: In the place of a launch where the chosen kernel has one.
-NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynamic_shared_bytes="0")
 
 
 class Study(Struct, frozen=True):
@@ -92,17 +83,15 @@ class Kernel(Struct, frozen=True):
 
     Args:
         options: The variant of the operation, where it is not the default: `layout = "col"`.
-        entry: Its function: a name, or an instance of a template such as `sgemm<BM, BN>`, in which parameters
-            and macros stand for their values; empty with several launches, which name their own.
+        launches: In order; none with choices.
+        any_block: Whether its one launch takes other blocks than its own.
         constants: Integers that its source and its launch share and that nobody may change; macros too.
         derived: Constants that follow from the problem and those before them, each with its formula.
         defines: Macros besides those, with their text.
         moves: What the step to this kernel does to counters and resources, for the same problem.
         shape_of: Id of the rung of which it is another shape: it runs when it is named or chosen.
         choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
-            its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
-        launches: Its launches in order where it takes several; `launch` is then a placeholder with the first
-            one's block.
+            its own. With choices, launches and types are empty.
         symbols: Variables of its module that the host would set, each with an array, `&` and one, a scalar or
             a formula.
         poison_inout: Whether an array that it must not read, though it may for other scalars, is poisoned for
@@ -116,9 +105,8 @@ class Kernel(Struct, frozen=True):
     operation: str
     title: str
     dtypes: tuple[str, ...]
-    entry: str
-    arguments: tuple[str, ...]
-    launch: Launch
+    launches: tuple[Launch, ...]
+    any_block: bool = False
     rung: float = 0.0
     idea: str = ""
     change: str = ""
@@ -141,7 +129,6 @@ class Kernel(Struct, frozen=True):
     tensor_maps: Mapping[str, TensorMapSpec] = {}
     textures: Mapping[str, TextureSpec] = {}
     choices: tuple[Choice, ...] = ()
-    launches: tuple[LaunchStep, ...] = ()
     workspace: Mapping[str, Workspace] = {}
     symbols: Mapping[str, str] = {}
     poison_inout: bool = True
@@ -149,14 +136,20 @@ class Kernel(Struct, frozen=True):
     built: Built | None = None
 
     @property
-    def steps(self) -> tuple[LaunchStep, ...]:
-        """Its launches in order: one, with its own block, where the header does not list several."""
-        if self.launches or self.choices:
-            return self.launches
-        launch = self.launch
-        x, y, z = map(str, launch.block)
-        shape = (launch.grid, launch.dynamic_shared_bytes, launch.cooperative)
-        return (LaunchStep(self.entry, self.arguments, (x, y, z), *shape),)
+    def takes_several(self) -> bool:
+        """Whether nothing but a launch knows what its block is."""
+        return len(self.launches) > 1 or any(launch.repeat != "1" for launch in self.launches)
+
+    @property
+    def block(self) -> Extent:
+        """That of its first launch, with its own parameters."""
+        first = self.launches[0].block if self.launches else ("1",)
+        return in_xyz((evaluate(text, self.integers) for text in first), 1)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What its launches take, all together."""
+        return tuple(text for launch in self.launches for text in launch.arguments)
 
     @property
     def integers(self) -> Mapping[str, int]:
@@ -164,7 +157,7 @@ class Kernel(Struct, frozen=True):
 
     @property
     def entries(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(step.entry for step in self.steps))
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
 
     @property
     def source_hash(self) -> str:

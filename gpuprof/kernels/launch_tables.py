@@ -2,17 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a header says of launches: `[launch]`, or `[[launches]]` in order, and the workspace between them."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping
 
-from gpuprof.kernels.kernel import NO_LAUNCH, Launch, LaunchStep, Workspace
+from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.records import replace
 from gpuprof.tables import TableReader, is_integer
-
-T = TypeVar("T")
+from gpuprof.text import in_xyz
 
 #: More launches than anybody writes down one by one; the driver queues a case's as a whole.
 MOST_LAUNCHES = 64
@@ -20,11 +18,59 @@ MOST_LAUNCHES = 64
 ADDRESS_TYPES = ("u64", "i64")
 #: Fields of a header that say of one launch what each of several says of itself.
 _OF_ONE_LAUNCH = ("launch", "entry", "arguments")
+#: Of a launch that a header leaves to its variants.
+_OPEN = ("", "", "")
 
 
-def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
-    """The table `[launch]`; what it leaves out is as in `default`."""
-    block = reader.take("block", list, list(default.block) if default else None)
+def read_launches(
+    reader: TableReader, before: tuple[Launch, ...], any_block: bool, *, is_open: bool = False
+) -> tuple[tuple[Launch, ...], bool]:
+    """The tables `[[launches]]`; or `[launch]`, whose function and arguments stand beside it.
+
+    What `[launch]` leaves out is as in the launch `before`. A launch that `is_open` may be left to variants.
+
+    Returns:
+        The launches, and whether the one there is takes any block.
+    """
+    if "launches" not in reader and len(before) == 1:
+        return _read_launch(reader, before[0], any_block, is_open)
+    for name in _OF_ONE_LAUNCH:
+        if name in reader:
+            raise reader.error(name, "does not go with launches", fix="Each of the launches has its own.")
+    if "launches" not in reader:
+        return before, any_block
+    launches = tuple(map(_read_listed, reader.sections("launches")))
+    if not 1 <= len(launches) <= MOST_LAUNCHES:
+        raise reader.error("launches", f"has {len(launches)} entries, not 1 to {MOST_LAUNCHES}")
+    return launches, False
+
+
+def open_launch(entry: str) -> Launch:
+    """A launch of which nothing is known but its function."""
+    return Launch(entry, (), grid=_OPEN)
+
+
+def _read_launch(
+    reader: TableReader, before: Launch, any_block: bool, is_open: bool
+) -> tuple[tuple[Launch, ...], bool]:
+    known, launch = before.grid != _OPEN, before
+    if "launch" in reader or not is_open:
+        table = reader.section("launch", {} if known else None)
+        any_block = table.take("any_block", bool, any_block)
+        launch = replace(
+            before,
+            block=_read_block(table) if "block" in table or not known else before.block,
+            grid=_read_extents(table, "grid", list(before.grid) if known else None),
+            dynamic_shared_bytes=table.formula("dynamic_shared_bytes", before.dynamic_shared_bytes),
+            cooperative=table.take("cooperative", bool, before.cooperative),
+        )
+        table.finish()
+    arguments = reader.formulas("arguments", list(before.arguments) or ([] if is_open else None))
+    return (replace(launch, entry=reader.take("entry", str, before.entry), arguments=arguments),), any_block
+
+
+def _read_block(reader: TableReader) -> tuple[str, str, str]:
+    block = reader.take("block", list)
     if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
         raise reader.error(
             "block",
@@ -33,38 +79,11 @@ def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
             if any(isinstance(extent, str) for extent in block)
             else "",
         )
-    base = default or NO_LAUNCH
+    return in_xyz(map(str, block), "1")
+
+
+def _read_listed(reader: TableReader) -> Launch:
     launch = Launch(
-        block=_triple(block, 1),
-        any_block=reader.take("any_block", bool, base.any_block),
-        grid=_read_extents(reader, "grid", list(default.grid) if default else None),
-        dynamic_shared_bytes=reader.formula("dynamic_shared_bytes", base.dynamic_shared_bytes),
-        cooperative=reader.take("cooperative", bool, base.cooperative),
-    )
-    reader.finish()
-    return launch
-
-
-def read_launches(reader: TableReader) -> tuple[LaunchStep, ...]:
-    """The tables `[[launches]]`; none where the header has one launch."""
-    if "launches" not in reader:
-        return ()
-    refuse_one_launch(reader)
-    steps = tuple(map(_read_step, reader.sections("launches")))
-    if not 1 <= len(steps) <= MOST_LAUNCHES:
-        raise reader.error("launches", f"has {len(steps)} entries, not 1 to {MOST_LAUNCHES}")
-    return steps
-
-
-def refuse_one_launch(reader: TableReader) -> None:
-    """Refuse what says of one launch what each of several says of itself."""
-    for name in _OF_ONE_LAUNCH:
-        if name in reader:
-            raise reader.error(name, "does not go with launches", fix="Each of the launches has its own.")
-
-
-def _read_step(reader: TableReader) -> LaunchStep:
-    step = LaunchStep(
         entry=reader.take("entry", str),
         arguments=reader.formulas("arguments"),
         block=_read_extents(reader, "block"),
@@ -74,21 +93,19 @@ def _read_step(reader: TableReader) -> LaunchStep:
         repeat=reader.formula("repeat", "1"),
     )
     reader.finish()
-    return step
+    return launch
 
 
-def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapping[str, int]) -> Launch:
-    """In the place of `[launch]` where there are several: the first one's block, which may not be chosen."""
-    blocks = []
-    for step in steps:
+def check_blocks(reader: TableReader, kernel: Kernel) -> None:
+    """Refuse a block that does not follow from the kernel's own integers."""
+    for launch in kernel.launches:
         try:
-            blocks.append([evaluate(text, integers) for text in step.block])
+            block = [evaluate(text, kernel.integers) for text in launch.block]
         except ExpressionError as error:
             fix = "It may use parameters and constants."
-            raise reader.error("launches.block", f"of {step.entry} has no value: {error}", fix) from error
-        if min(blocks[-1]) < 1 or max(blocks[-1]) >= 2**31:
-            raise reader.error("launches.block", f"of {step.entry} is {blocks[-1]}, not positive")
-    return replace(NO_LAUNCH, block=_triple(blocks[0], 1))
+            raise reader.error("launches.block", f"of {launch.entry} has no value: {error}", fix) from error
+        if min(block) < 1 or max(block) >= 2**31:
+            raise reader.error("launches.block", f"of {launch.entry} is {block}, not positive")
 
 
 def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Workspace]:
@@ -115,9 +132,4 @@ def _read_extents(reader: TableReader, key: str, default: list[str] | None = Non
     extents = reader.formulas(key, default)
     if not 1 <= len(extents) <= 3:
         raise reader.error(key, f"must be one to three integers or formulas, not {list(extents)!r}")
-    return _triple(extents, "1")
-
-
-def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:
-    x, y, z = (*values, filler, filler)[:3]
-    return x, y, z
+    return in_xyz(extents, "1")

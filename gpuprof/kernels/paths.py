@@ -15,7 +15,7 @@ from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernel
 from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
-from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.operation import Operation
 from gpuprof.text import KERNEL_ENDINGS
 
@@ -73,7 +73,7 @@ def ladder_of(
 def _load(path: Path | Source, operation: Operation | None, command: Preprocessing) -> Ladder:
     if isinstance(path, Source):
         built = built_of_ptx(path.text, path.path) if path.ending == ".ptx" else None
-        text = read_kernels(path.text, path.path, shipped_operation, operation, command, built)
+        text = read_kernels(path.text, path.path, operation, command, built)
         return Ladder(text.operation, text.kernels)
     if path.is_dir():
         return load_ladder(path, command, may_be_empty=True)

@@ -14,7 +14,7 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
-from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
+from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.own_names import own_names, own_types
 from gpuprof.kernels.preprocessing import OWN_MACROS
 from gpuprof.kernels.symbols import Argument, ModuleSymbol, argument_of, members_in, symbols_of
@@ -25,7 +25,7 @@ from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.records import replace
 from gpuprof.results import Choice
-from gpuprof.text import Extent, format_extent
+from gpuprof.text import Extent, format_extent, in_xyz
 
 #: So many launches of one loop are still queued, timed and executed as one.
 MOST_IN_TURN = 1024
@@ -91,16 +91,15 @@ def check_block(kernel: Kernel, block: Extent) -> None:
             f"{kernel.id} chooses its block itself: that of the kernel it picks for each size.",
             fix="Leave out --block for this kernel.",
         )
-    if kernel.launches and block != kernel.launch.block:
+    if kernel.takes_several and block != kernel.block:
         raise InputError(
             f"{kernel.id} takes several launches, each with a block of its own.",
             fix="Leave out --block for this kernel.",
         )
     check_threads(block)
-    if not kernel.launch.any_block and block != kernel.launch.block:
+    if not kernel.any_block and block != kernel.block:
         raise InputError(
-            f"{kernel.id} runs with block {format_extent(kernel.launch.block)} only,"
-            f" not {format_extent(block)}.",
+            f"{kernel.id} runs with block {format_extent(kernel.block)} only, not {format_extent(block)}.",
             fix="Leave out --block; a header says any_block = true where it may be chosen.",
         )
 
@@ -129,13 +128,13 @@ def configure(
     _check_problem(kernel, problem, params)
     try:
         known = values_of(kernel, problem, params, device)
-        shared = known if kernel.launches else {**known, **_block_values(block)}
+        block = _block_of(kernel, kernel.launches[0], known, block)
+        shared = {**known, **_block_values(block)}
         for requirement in kernel.requirements:
             if not evaluate(requirement.condition, shared):
                 raise CaseSkipped(f"{requirement.because.replace('{id}', kernel.id)}.")
         launches = tuple(
-            _launch_of(step, values, kernel, problem, None if kernel.launches else block)
-            for step, values in _in_turn(kernel, known)
+            _launch_of(launch, values, kernel, problem, block) for launch, values in _in_turn(kernel, known)
         )
         lists = {
             name: {
@@ -157,7 +156,7 @@ def configure(
     )
     textures = tuple(make_texture(name, spec, arrays[spec.array]) for name, spec in kernel.textures.items())
     macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
-    if not kernel.launches:
+    if not kernel.takes_several:
         macros |= {f"BLOCK_{axis}": str(extent) for axis, extent in zip("XYZ", block, strict=True)}
     macros |= {name: str(known[name]) for name in (*kernel.integers, *kernel.derived)}
     defined = {**macros, **kernel.defines}
@@ -181,34 +180,38 @@ def _block_values(block: Extent) -> dict[str, int]:
     return {"block_x": x, "block_y": y, "block_z": z, "threads": x * y * z}
 
 
-def _in_turn(kernel: Kernel, known: Mapping[str, int]) -> Iterator[tuple[LaunchStep, Mapping[str, int]]]:
+def _block_of(kernel: Kernel, launch: Launch, known: Mapping[str, int], asked: Extent) -> Extent:
+    """What its formulas come to, or the block that is asked for where it may be any."""
+    return asked if kernel.any_block else in_xyz((evaluate(text, known) for text in launch.block), 1)
+
+
+def _in_turn(kernel: Kernel, known: Mapping[str, int]) -> Iterator[tuple[Launch, Mapping[str, int]]]:
     """The launches in order, each with what its formulas may name: the iteration of its loop too."""
-    for repeat, body in groupby(kernel.steps, lambda step: step.repeat):
-        count, steps = evaluate(repeat, known), tuple(body)
-        if not 1 <= count * len(steps) <= MOST_IN_TURN:
-            what = f"{kernel.id} would take {count * len(steps)} launches in a loop, not 1 to {MOST_IN_TURN}."
-            raise CaseSkipped(what)
+    for repeat, body in groupby(kernel.launches, lambda launch: launch.repeat):
+        count, launches = evaluate(repeat, known), tuple(body)
+        total = count * len(launches)
+        if not 1 <= total <= MOST_IN_TURN:
+            raise CaseSkipped(f"{kernel.id} would take {total} launches in a loop, not 1 to {MOST_IN_TURN}.")
         for iteration in range(count):
-            for step in steps:
-                yield step, {"iteration": iteration, **known}
+            for launch in launches:
+                yield launch, {"iteration": iteration, **known}
 
 
 def _launch_of(
-    step: LaunchStep, known: Mapping[str, int], kernel: Kernel, problem: Problem, block: Extent | None
+    launch: Launch, known: Mapping[str, int], kernel: Kernel, problem: Problem, asked: Extent
 ) -> OneLaunch:
-    """One launch of a case; without a block, with the one that its formulas come to."""
-    x, y, z = block or (evaluate(text, known) for text in step.block)
-    values = {**known, **_block_values((x, y, z))}
+    """One launch of a case, for which this block is asked."""
+    block = _block_of(kernel, launch, known, asked)
+    values = {**known, **_block_values(block)}
     names = {*problem.operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
     arrays = {*problem.operation.arrays, *kernel.workspace}
-    grid_x, grid_y, grid_z = (evaluate(text, values) for text in step.grid)
     return OneLaunch(
-        entry=step.entry,
-        arguments=tuple(argument_of(text, names, arrays, values) for text in step.arguments),
-        block=(x, y, z),
-        grid=(grid_x, grid_y, grid_z),
-        dynamic_shared_bytes=evaluate(step.dynamic_shared_bytes, values),
-        cooperative=step.cooperative,
+        entry=launch.entry,
+        arguments=tuple(argument_of(text, names, arrays, values) for text in launch.arguments),
+        block=block,
+        grid=in_xyz((evaluate(text, values) for text in launch.grid), 1),
+        dynamic_shared_bytes=evaluate(launch.dynamic_shared_bytes, values),
+        cooperative=launch.cooperative,
         symbols=symbols_of(kernel, problem, known),
     )
 
@@ -239,7 +242,7 @@ def _array_of(
 
 
 def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:
-    which = f" of {launch.entry}" if kernel.launches else ""
+    which = f" of {launch.entry}" if kernel.takes_several else ""
     threads = math.prod(launch.block)
     if min(launch.block) < 1 or threads > device.max_threads_per_block:
         raise CaseSkipped(
@@ -294,7 +297,7 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
             raise CaseSkipped(f"{kernel.id} has no parameter {name}; those that it has: {known}.")
     for name, scalar in problem.operation.scalars.items():
         taken = (
-            *(text for step in kernel.steps for text in members_in(step.arguments, problem.operation.arrays)),
+            *members_in(kernel.arguments, problem.operation.arrays),
             *kernel.symbols.values(),
         )
         if name in taken or problem.scalars[name] == scalar.neutral:
@@ -339,7 +342,7 @@ def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, dev
         for choice in sorted(those, key=cost) if ranked else those:
             chosen = others[choice.kernel]
             try:
-                configure(chosen, problem, chosen.launch.block, {}, device)
+                configure(chosen, problem, chosen.block, {}, device)
             except CaseSkipped as refused:
                 refusal = refused
             else:

@@ -12,7 +12,7 @@ from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
-from gpuprof.kernels.kernel import Kernel, Launch, LaunchStep
+from gpuprof.kernels.kernel import Kernel, Launch
 from gpuprof.kernels.preprocessing import OWN_MACROS
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL
@@ -61,7 +61,7 @@ def _simplest(ladder: Ladder) -> Kernel | None:
         )
         and {**default, **kernel.options} == default
     ]
-    plain = [kernel for kernel in computing if not (kernel.launches or kernel.workspace)]
+    plain = [kernel for kernel in computing if not (kernel.takes_several or kernel.workspace)]
     by_length = sorted(computing, key=lambda kernel: len(kernel.source))
     return next(iter((*plain, *by_length)), None)
 
@@ -77,14 +77,15 @@ def _header(
     operation: Operation, base: Kernel | None, name: str, renamed: Mapping[str, str], stem: str
 ) -> str:
     lines = list(_about(operation, base))
-    if base is not None and base.launches:
+    if base is not None and base.takes_several:
         lines += _launches(base, renamed)
     else:
-        instance = base.entry[base.entry.index("<") :] if base and "<" in base.entry else ""
+        launch = base.launches[0] if base else _launch_over(operation, name)
+        instance = launch.entry[launch.entry.index("<") :] if "<" in launch.entry else ""
         if name + instance != stem:
             lines.append(f"entry = {_quoted(name + instance)} # its function")
-        lines.append(f"arguments = {listed_texts(base.arguments if base else operation.argument_names)}")
-        lines += ["", "[launch]", *_launch(base.launch if base else _launch_over(operation), operation)]
+        lines.append(f"arguments = {listed_texts(launch.arguments)}")
+        lines += ["", "[launch]", *_launch(launch, base is None or base.any_block, operation)]
     lines += ["", *_parameters(base), *_rest(base)]
     # What an operation says of itself must not end the comment that the header is.
     return "\n".join(lines).replace("*/", "* /") + "\n"
@@ -101,7 +102,7 @@ def _about(operation: Operation, base: Kernel | None) -> Iterator[str]:
             if value not in (declared.default, declared.ceiling):
                 yield f"# {option} = {_quoted(value)} # instead of {declared.default}"
     yield ""
-    words = "names of these, or formulas of integers" if base and base.launches else "names of these"
+    words = "names of these, or formulas of integers" if base and base.takes_several else "names of these"
     yield f"# What a function takes, in its order: {words}."
     yield from _described(operation)
 
@@ -123,17 +124,17 @@ def _rest(base: Kernel | None) -> Iterator[str]:
 
 def _launches(base: Kernel, renamed: Mapping[str, str]) -> Iterator[str]:
     """The launches of a kernel that takes several, in order."""
-    for step in base.launches:
-        function, bracket, rest = step.entry.partition("<")
+    for launch in base.launches:
+        function, bracket, rest = launch.entry.partition("<")
         yield from ("", "[[launches]]")
         yield f"entry = {_quoted(renamed.get(function, function) + bracket + rest)}"
-        yield f"arguments = {listed_texts(step.arguments)}"
-        yield f"block = {listed_texts(_shortened(step.block))}"
-        yield f"grid = {listed_texts(_shortened(step.grid))}"
-        yield from _rare(step)
+        yield f"arguments = {listed_texts(launch.arguments)}"
+        yield f"block = {listed_texts(_shortened(launch.block))}"
+        yield f"grid = {listed_texts(_shortened(launch.grid))}"
+        yield from _rare(launch)
 
 
-def _rare(launch: Launch | LaunchStep) -> Iterator[str]:
+def _rare(launch: Launch) -> Iterator[str]:
     if launch.dynamic_shared_bytes != "0":
         yield f"dynamic_shared_bytes = {_quoted(launch.dynamic_shared_bytes)}"
     if launch.cooperative:
@@ -172,10 +173,9 @@ def _parameters(base: Kernel | None) -> Iterator[str]:
         yield from (f'{name} = "{formula}"' for name, formula in base.derived.items())
 
 
-def _launch(launch: Launch, operation: Operation) -> Iterator[str]:
-    block = ", ".join(_shortened((str(launch.block[0]), str(launch.block[1]), str(launch.block[2]))))
-    yield f"block = [{block}] # threads in x, y, z"
-    if launch.any_block:
+def _launch(launch: Launch, any_block: bool, operation: Operation) -> Iterator[str]:
+    yield f"block = [{', '.join(_shortened(launch.block))}] # threads in x, y, z"
+    if any_block:
         yield "any_block = true # --block may ask for others"
     yield (
         f"grid = {listed_texts(_shortened(launch.grid))} # blocks: formulas of"
@@ -184,11 +184,12 @@ def _launch(launch: Launch, operation: Operation) -> Iterator[str]:
     yield from _rare(launch)
 
 
-def _launch_over(operation: Operation) -> Launch:
+def _launch_over(operation: Operation, entry: str) -> Launch:
     """One thread for each element of the first output."""
     output = next(array for array in operation.arrays.values() if array.role != "in")
     elements = " * ".join(text if _is_plain(text) else f"({text})" for text in output.shape)
-    return Launch((_THREADS, 1, 1), True, (f"cdiv({elements}, block_x)", "1", "1"), "0")
+    grid = (f"cdiv({elements}, block_x)", "1", "1")
+    return Launch(entry, operation.argument_names, (str(_THREADS), "1", "1"), grid)
 
 
 def _renamed(code: str, names: Mapping[str, str]) -> str:

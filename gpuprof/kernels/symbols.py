@@ -253,7 +253,7 @@ def _fraction(text: str) -> float | None:
 
 
 def _is_argument(array: str, kernel: Kernel) -> bool:
-    return any(re.search(rf"\b{array}\b", text) for step in kernel.steps for text in step.arguments)
+    return any(re.search(rf"\b{array}\b", text) for text in kernel.arguments)
 
 
 def float_variables(ptx: str) -> frozenset[str]:

@@ -38,7 +38,7 @@ class Case(Struct, frozen=True):
         alternatives: tuple[Kernel, ...] = (),
     ) -> "Case":
         """The case of a kernel, with its own block unless another is given."""
-        return cls(kernel.id, problem, block or kernel.launch.block, kernel, params or {}, alternatives)
+        return cls(kernel.id, problem, block or kernel.block, kernel, params or {}, alternatives)
 
     @property
     def is_reference(self) -> bool:
@@ -65,7 +65,7 @@ def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
         return case, chosen
     if case.params:
         raise CaseSkipped(f"{case.name} takes no parameters: what it chooses, here {chosen.id}, has its own.")
-    return replace(case, name=chosen.id, kernel=chosen, block=chosen.launch.block, alternatives=()), chosen
+    return replace(case, name=chosen.id, kernel=chosen, block=chosen.block, alternatives=()), chosen
 
 
 def configured(case: Case, device: Device) -> ConfiguredCase:

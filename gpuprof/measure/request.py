@@ -386,7 +386,7 @@ def _blocks_of(kernel: Kernel, blocks: tuple[Extent, ...]) -> list[Extent]:
         with suppress(InputError):
             check_block(kernel, block)
             allowed.append(block)
-    return allowed or [kernel.launch.block]
+    return allowed or [kernel.block]
 
 
 def check_memory(problems: Sequence[Problem], needed: tuple[int, ...], budget_bytes: int) -> None:

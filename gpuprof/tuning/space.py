@@ -53,7 +53,7 @@ def point_of(case: Measurement | TunedPoint, kernel: Kernel) -> Point:
     """The point that a measurement is of; parameters that it does not name have their defaults."""
     values = {**kernel.parameters, **case.params}
     # Where blocks follow from parameters, a measurement names the one that it had.
-    block = kernel.launch.block if kernel.launches else case.block
+    block = case.block if kernel.any_block else kernel.block
     return Point(case.kernel, tuple((name, values[name]) for name in kernel.parameters), block)
 
 
@@ -66,7 +66,7 @@ def point_of_case(case: Case) -> Point:
 
 def is_default(point: Point, kernel: Kernel) -> bool:
     """Whether a point is the header's own."""
-    return dict(point.params) == dict(kernel.parameters) and point.block == kernel.launch.block
+    return dict(point.params) == dict(kernel.parameters) and point.block == kernel.block
 
 
 class Axes(Struct, frozen=True):
@@ -96,7 +96,7 @@ class Axes(Struct, frozen=True):
     @property
     def default(self) -> Point:
         """The header's own point."""
-        return Point(self.kernel.id, tuple(self.kernel.parameters.items()), self.kernel.launch.block)
+        return Point(self.kernel.id, tuple(self.kernel.parameters.items()), self.kernel.block)
 
     def points(self) -> Iterator[Point]:
         for values in product(*self.values.values()):
@@ -190,9 +190,9 @@ def _axes_of(selection: Selection, more: Mapping[str, Sequence[int]], more_block
     for name, default in kernel.parameters.items():
         own: Sequence[int] = (default, *kernel.candidates.values.get(name, ()))
         values[name] = tuple(dict.fromkeys((*typed.get(name, own), *more.get(name, ()))))
-    blocks = [kernel.launch.block, *kernel.candidates.blocks]
+    blocks = [kernel.block, *kernel.candidates.blocks]
     for block in more_blocks:
-        if kernel.launch.any_block:
+        if kernel.any_block:
             check_block(kernel, block)
             blocks.append(block)
     return Axes(kernel, values, tuple(dict.fromkeys(blocks)))
@@ -209,7 +209,7 @@ def _check_names(
             has = f"There are {', '.join(known)}." if known else NO_PARAMETERS
             verb = "has no" if len(kernels) == 1 else "has a"
             raise InputError(f"{who} {verb} parameter {name!r}.", fix=did_you_mean(name, known, has))
-    if blocks and not any(kernel.launch.any_block for kernel in kernels):
+    if blocks and not any(kernel.any_block for kernel in kernels):
         raise InputError(
             f"The block of {kernels[0].id} is fixed."
             if len(kernels) == 1
@@ -237,7 +237,7 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
             "None of the kernels declares candidates.",
             fix="A header lists them in a [candidates] table; or name a kernel with -k and --values.",
         )
-    if not kernel.parameters and not kernel.launch.any_block:
+    if not kernel.parameters and not kernel.any_block:
         return InputError(
             f"{kernel.id} has nothing to search: no parameter, and its block is fixed.",
             fix="Say any_block = true in [launch] if it may be any, or make an integer of the source a macro,"
@@ -245,7 +245,7 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
         )
     name, default = next(iter(kernel.parameters.items()), (BLOCK, 0))
     if name == BLOCK:
-        x, y = kernel.launch.block[:2]
+        x, y = kernel.block[:2]
         other = (x // 2 or 2, y) if y == 1 else (32, 8) if x == y else (16, 16)
         line = f"block = [{[x, y]}, {list(other)}]"
         option = f"--block {x}x{y},{other[0]}x{other[1]}"

@@ -109,7 +109,7 @@ def compiled(kernel, options=()):
     given = [*compiler_options("sm_80"), *kernel.compile_options, *options]
     given += [f"-D{name}={value}" for name, value in kernel.defines.items()]
     try:
-        compile_source(kernel.source, "mine.cu", kernel.entry, given, kernel.headers)
+        compile_source(kernel.source, "mine.cu", kernel.entries[0], given, kernel.headers)
     except CompileError as error:
         return f"{error.what}\n{error.log}\n{error.fix}"
     return ""

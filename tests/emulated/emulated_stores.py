@@ -28,7 +28,7 @@ def main() -> None:
         source = kernel.source.replace(STARTS, f"{buffer.address:#x}ull").replace(ROOM, f"{buffer.nbytes}")
         source = source.replace("fits && *known == key", "fits && *known == key" if keeps else "false")
         source = source.replace("2000", "300")
-        case = Case.of(replace(kernel, source=source), Problem.of(operation, SIZE), kernel.launch.block)
+        case = Case.of(replace(kernel, source=source), Problem.of(operation, SIZE), kernel.block)
         measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
         print(name, keeps, measurement.outcome, measurement.reason)
 

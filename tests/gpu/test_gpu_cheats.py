@@ -21,7 +21,7 @@ SMALL = {"kept_on_the_heap": (70, 90)}
 
 
 def measure(backend, kernel, size=SIZE):
-    case = Case.of(kernel, Problem.of(ladder().operation, size), kernel.launch.block)
+    case = Case.of(kernel, Problem.of(ladder().operation, size), kernel.block)
     measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
     return measurement
 

@@ -51,7 +51,7 @@ def neighbours():
 )
 def test_right_kernels_stay_right(backend, neighbours, operation, kernel, sizes):
     one = find_kernel(operation, kernel)
-    case = Case.of(one, problem_for(one, *sizes), one.launch.block)
+    case = Case.of(one, problem_for(one, *sizes), one.block)
     for _ in range(TIMES):
         measurement, lost = measure_case(case, backend, Compiler(backend.device.arch))
         assert not lost

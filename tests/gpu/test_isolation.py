@@ -127,7 +127,7 @@ def test_overrun_of_one_kernel_is_not_the_next_ones_where_the_output_is_read(bac
     assert past_the_end != good.source
     outcomes = []
     for kernel in (good, replace(good, source=past_the_end), good, good):
-        shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
+        shape = configure(kernel, problem, kernel.block, {}, backend.device)
         findings = backend.run(shape, Compiler(backend.device.arch)(shape))
         outcomes.append(findings.outcome)
     assert outcomes == ["ok", "incorrect", "ok", "ok"]

@@ -58,15 +58,15 @@ def problems_of(kernel):
 
 def taken(kernel):
     """The names of what a kernel takes."""
-    return {name for step in kernel.steps for name in step.arguments}
+    return set(kernel.arguments)
 
 
 def blocks_of(kernel):
     if kernel.choices:
-        yield kernel.launch.block
+        yield kernel.block
         return
     for block in BLOCKS if kernel.operation in ("gemm", "transpose") else ROW_BLOCKS:
-        chosen = block or kernel.launch.block
+        chosen = block or kernel.block
         try:
             check_block(kernel, chosen)
         except InputError:

@@ -52,7 +52,7 @@ def problems():
         dimensions = shipped_operation(kernel.operation).dimensions
         sizes = SIZES.get(kernel.operation) or [(size,) * len(dimensions) for size in RAGGED]
         sizes = [*sizes, *MORE.get(kernel.id, ())]
-        taken = {name for step in kernel.steps for name in step.arguments}
+        taken = set(kernel.arguments)
         for size in sizes:
             for dtype in kernel.dtypes if size == sizes[0] else kernel.dtypes[:1]:
                 scalars = SCALARS.get(kernel.operation, {})

@@ -33,7 +33,7 @@ from gpuprof.problems.problem import Problem
 
 context, device, ladder = GpuContext(1), query_device(1), shipped_ladder("gemm")
 kernel, problem = ladder.kernels[0], Problem.of(ladder.operation, (4096, 4096, 4096))
-shape = configure(kernel, problem, kernel.launch.block, {}, device)
+shape = configure(kernel, problem, kernel.block, {}, device)
 arrays = ArrayKeeper(context, device.arch, 0).of(problem)
 compiled = Compiler(device.arch)(shape)
 with closing(LoadedCase(shape, compiled, arrays, device, context.stream)) as case:

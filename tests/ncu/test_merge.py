@@ -39,7 +39,7 @@ def case(name, grid, k=64, registers=1000, outcome="ok"):
     return Measurement(
         kernel=name,
         problem=Gemm(64, 64, k).record(),
-        block=kernel.launch.block,
+        block=kernel.block,
         grid=grid,
         params={},
         outcome=outcome,

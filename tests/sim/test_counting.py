@@ -56,7 +56,7 @@ def test_a_counter_of_ones_own_is_a_row_and_an_observer_that_watches_every_case(
     row = replace(OF_EXECUTOR["global_load_requests"], name=name, unit="lanes", metrics=())
     monkeypatch.setitem(OF_EXECUTOR, name, row)
     monkeypatch.setattr(watching, "COUNTING", [WordLoads])
-    shape = configure(TILED, problem_for(TILED, 64, 64, 64), TILED.launch.block, {}, DEVICE)
+    shape = configure(TILED, problem_for(TILED, 64, 64, 64), TILED.block, {}, DEVICE)
     found = SimBackend(DEVICE).run(shape, Compiler(DEVICE.arch)(shape))
     requests = found.counters["global_load_requests"].value
     assert found.counters[name].value == 32 * requests
@@ -87,7 +87,7 @@ PANELS = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id =
 def stores_of_panels(blocks):
     """What the executor counts of a grid whose blocks take tiles in another order than their own."""
     problem = problem_for(PANELS, 516, 260, 388)
-    shape = configure(PANELS, problem, PANELS.launch.block, {"PANEL": 16}, DEVICE)
+    shape = configure(PANELS, problem, PANELS.block, {"PANEL": 16}, DEVICE)
     backend = SimBackend(DEVICE, RunOptions(sim_blocks=blocks))
     counters = backend.count(shape, Compiler(DEVICE.arch)(shape)).counters
     return counters["global_store_sectors"]
@@ -108,7 +108,7 @@ def test_a_sample_whose_blocks_stand_for_others_of_another_kind_is_an_estimate()
 def test_a_case_of_several_launches_whose_sample_needs_a_caveat_is_counted_whole():
     kernel = next(kernel for kernel in shipped_ladder("reduce").kernels if kernel.id == "atomic_add")
     problem = problem_for(kernel, 1 << 24)
-    shape = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
+    shape = configure(kernel, problem, kernel.block, {}, DEVICE)
     assert len(shape.launches) > 1
     found = SimBackend(DEVICE).count(shape, Compiler(DEVICE.arch)(shape))
     assert found.caveat is None

@@ -45,7 +45,7 @@ class Case:
         # Where all blocks wait for each other, few do as well.
         self.card = CARD if name == "streamk" else replace(CARD, sm_count=4)
         self.kernel, self.problem = kernel, problem
-        self.shape = configure(kernel, problem, kernel.launch.block, params, self.card)
+        self.shape = configure(kernel, problem, kernel.block, params, self.card)
         assert self.shape.launches[0].cooperative
         self.compiled = compile_kernel(self.shape, "sm_90")
 
@@ -161,7 +161,7 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     card = load_card("h200")
     kernel = next(one for one in ladder("gemm") if one.id == name)
     problem = Gemm(512, 640, 72, dtype=dtype)
-    shape = configure(kernel, problem, kernel.launch.block, {}, card)
+    shape = configure(kernel, problem, kernel.block, {}, card)
     compiled = compile_kernel(shape, card.arch)
     found = []
     for most_s in (1e9, 0.0):
@@ -182,7 +182,7 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
 def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(monkeypatch):
     card = load_card("h200")
     kernel = next(one for one in ladder("gemm") if one.id == "wgmma_tma")
-    shape = configure(kernel, Gemm(256, 512, 64, dtype="bf16"), kernel.launch.block, {}, card)
+    shape = configure(kernel, Gemm(256, 512, 64, dtype="bf16"), kernel.block, {}, card)
     compiled = compile_kernel(shape, card.arch)
     with_values = backend.SimBackend(card, RunOptions(sim_blocks=0)).count(shape, compiled)
     sliced = []
@@ -205,7 +205,7 @@ def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values
     card = replace(load_card("h200"), sm_count=7)  # which have two tiles, or one
     kernel = next(one for one in ladder("gemm") if one.id == "wgmma_persistent")
     problem = Gemm(640, 512, 64, dtype="bf16")
-    shape = configure(kernel, problem, kernel.launch.block, {}, card)
+    shape = configure(kernel, problem, kernel.block, {}, card)
     compiled = compile_kernel(shape, card.arch)
     with_values = backend.SimBackend(card).count(shape, compiled)
     assert with_values.result.sampled_blocks == 7
@@ -230,7 +230,7 @@ def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values
 def test_a_sample_stands_for_a_persistent_grid_that_was_verified_elsewhere(name, blocks, monkeypatch):
     card = replace(load_card("h200"), sm_count=40)
     kernel = find_kernel("gemm", name)
-    shape = configure(kernel, Gemm(1024, 2048, 64, dtype="bf16"), kernel.launch.block, {}, card)
+    shape = configure(kernel, Gemm(1024, 2048, 64, dtype="bf16"), kernel.block, {}, card)
     compiled = compile_kernel(shape, card.arch)
     whole = backend.SimBackend(card)._count_slices(shape, compiled, [None])
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)

@@ -62,7 +62,7 @@ NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_
 
 def measured_cheat(name, seed=0, blocks=None):
     kernel = CHEATS[name].kernel
-    case = Case.of(kernel, Problem.of(ladder().operation, (70, 90)), kernel.launch.block)
+    case = Case.of(kernel, Problem.of(ladder().operation, (70, 90)), kernel.block)
     measurement, lost = measure_case(case, *executor(blocks=blocks, seed=seed))
     assert not lost
     return measurement

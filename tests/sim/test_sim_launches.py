@@ -212,7 +212,7 @@ def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(tmp_p
     assert measurement.lines is None
     assert measurement.lines_reason.startswith("the kernel stands in an included file")
     kernel, backend = file.kernels[0], SimBackend(load_card("h200"))
-    case = configure(kernel, Problem.of(file.operation, (1024,)), kernel.launch.block, {}, backend.device)
+    case = configure(kernel, Problem.of(file.operation, (1024,)), kernel.block, {}, backend.device)
     model, reason = backend.count(case, compile_kernel(case, backend.device.arch)).model()
     assert model, reason
     assert model.lines == ()

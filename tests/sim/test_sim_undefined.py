@@ -143,7 +143,7 @@ def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monk
     sizes = HALVES if "bf16" in kernel.dtypes else SIZES
     size = OWN_SIZES.get(kernel.id) or sizes[kernel.operation]
     problem = problem_for(kernel, *size, dtype=kernel.dtypes[0])
-    shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
+    shape = configure(kernel, problem, kernel.block, {}, backend.device)
     compiled = compiler(shape)
     plain = backend.count(shape, compiled)
 

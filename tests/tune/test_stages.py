@@ -262,7 +262,7 @@ def test_a_search_that_was_stopped_goes_on(made_up, tmp_path):
     assert len(read_run(path).cases) == 9
     assert len(stopped.batches) == 3
     kernel = load_kernels(TILES).kernels[0]
-    known = {Point(kernel.id, tuple(case.params.items()), kernel.launch.block) for case in run.cases}
+    known = {Point(kernel.id, tuple(case.params.items()), kernel.block) for case in run.cases}
     again = made_up()
     run = searched(plan(), path, goes_on=True)
     assert run.complete

@@ -107,7 +107,7 @@ def test_write_puts_the_best_into_the_header(scale):
     assert run.tuning is not None
     tied = [(dict(point.params), point.block) for point in run.tuning.sizes[0].ties]
     (kernel,) = load_kernels(scale).kernels
-    assert (dict(kernel.parameters), kernel.launch.block) in tied
+    assert (dict(kernel.parameters), kernel.block) in tied
     if scale.read_text(encoding="utf-8") != before:
         assert "+EACH" in done.stdout or "+block" in done.stdout
         assert f"Wrote {scale.name}" in done.stdout

@@ -37,7 +37,7 @@ def bind(signature, problem, arch="sm_90"):
     source = HEADER.format(problem=problem.operation.name, arguments=names)
     source += "#include <cuda_fp16.h>\n" * ("half" in signature)
     source += f'extern "C" __global__ void k({signature}) {{ }}'
-    kernel = replace(parse_kernel(source, Path("k.cu")), entry="k")
+    kernel = parse_kernel(source, Path("k.cu"))
     shape = configure(kernel, problem, (32, 1, 1), {}, DEVICE)
     defines = [("real", "float" if problem.dtype == "f32" else "double")]
     compiled = compile_source(kernel.source, "k.cu", "k", compiler_options(arch, defines))

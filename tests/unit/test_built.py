@@ -82,7 +82,7 @@ def case_of(path):
     """What is measured of a file's one kernel, in this process."""
     ladder = ladder_of([path])
     (kernel,) = ladder.kernels
-    return measured(kernel, Problem.of(ladder.operation, (1000,)), kernel.launch.block)
+    return measured(kernel, Problem.of(ladder.operation, (1000,)), kernel.block)
 
 
 def test_ptx_runs_and_its_lines_are_its_own(tmp_path, kernel):
@@ -152,7 +152,7 @@ def test_new_writes_the_header_beside_it_that_only_a_formula_is_missing_in(tmp_p
     assert capsys.readouterr().out.endswith(f"gpuprof run {path}\n")
     formula = "x2 * x1" if ending == ".ptx" else "x0"  # its stores say what is written
     header.write_text(header.read_text().replace('value = ""', f'value = "{formula}"'))
-    assert ladder_of([path]).kernels[0].launch.block == (64, 1, 1)
+    assert ladder_of([path]).kernels[0].block == (64, 1, 1)
     if ending == ".ptx":
         assert case_of(path).outcome == "ok"
     with pytest.raises(InputError, match="exists already"):

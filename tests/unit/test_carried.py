@@ -54,7 +54,7 @@ def compiled_ptx(kernel, operation):
     problem = Problem.of(operation, (64,))
     sent = decode(encode(Measure(Case.of(kernel, problem)))).case.kernel
     assert sent == kernel
-    shape = configure(sent, problem, sent.launch.block, {}, DEVICE)
+    shape = configure(sent, problem, sent.block, {}, DEVICE)
     (function,) = compile_kernel(shape, "sm_80").values()
     return function.ptx
 

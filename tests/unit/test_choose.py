@@ -57,7 +57,7 @@ def test_choices_are_read_in_their_order():
     kernel = parse_kernel(chooser(("naive", "M < 64"), ("reg_8x8", "1"), below="// no code\n"), PATH)
     assert kernel.choices == (Choice("naive", "M < 64"), Choice("reg_8x8", "1"))
     assert (kernel.id, kernel.title, kernel.options) == ("mine", "Mine", {})
-    assert (kernel.entry, kernel.arguments, kernel.dtypes, kernel.parameters) == ("", (), (), {})
+    assert (kernel.launches, kernel.dtypes, kernel.parameters) == ((), (), {})
 
 
 def test_a_choice_of_several_kernels_is_one_of_each_in_their_order():
@@ -281,7 +281,7 @@ def test_shipped_choice_fits_sizes_of_every_shape(device, dtype):
     for m, n, k in sizes_of_every_shape(device):
         problem = replace(Gemm(m, n, k), dtype=dtype)
         chosen = choose(kernel, problem, device)
-        shape = configure(chosen, problem, chosen.launch.block, {}, device)
+        shape = configure(chosen, problem, chosen.block, {}, device)
         assert shape.launches[0].dynamic_shared_bytes <= device.shared_bytes_per_block_optin, (
             chosen.id,
             problem,

@@ -281,7 +281,7 @@ def test_list_as_json_holds_every_kernel(tmp_path):
         assert one["dimensions"] == list(ladder.operation.dimensions)
         for kernel, known in zip(one["kernels"], ladder.kernels, strict=True):
             assert kernel["published_as"] == list(known.aliases)
-            assert kernel["block"] == (None if known.choices else list(known.launch.block))
+            assert kernel["block"] == (None if known.choices else list(known.block))
             assert kernel["parameters"] == dict(known.parameters)
             assert kernel["shape_of"] == (None if known in ladder.rungs else known.shape_of)
     (softmax,) = json.loads(gpuprof("list", "softmax", "--json", cwd=tmp_path).stdout)

@@ -77,11 +77,11 @@ def test_a_list_of_values_belongs_to_the_candidates():
 
 def test_minimal_header_gets_defaults():
     kernel = parse_kernel(MINIMAL["gemm"] + "body", PATH)
-    assert (kernel.id, kernel.entry, kernel.operation, kernel.title) == ("mine", "mine", "gemm", "Mine")
-    assert kernel.launch.block == (32, 32, 1)
-    assert kernel.launch.grid == ("cdiv(N, block_x)", "cdiv(M, block_y)", "1")
-    assert kernel.launch.dynamic_shared_bytes == "0"
-    assert not kernel.launch.any_block
+    assert (kernel.id, kernel.entries[0], kernel.operation, kernel.title) == ("mine", "mine", "gemm", "Mine")
+    assert kernel.block == (32, 32, 1)
+    assert kernel.launches[0].grid == ("cdiv(N, block_x)", "cdiv(M, block_y)", "1")
+    assert kernel.launches[0].dynamic_shared_bytes == "0"
+    assert not kernel.any_block
     assert (kernel.dtypes, kernel.options, kernel.aliases) == (("f32",), {}, ())
     assert (kernel.parameters, kernel.constants) == ({}, {})
     assert (kernel.requirements, kernel.published, kernel.compile_options) == ((), (), ())
@@ -108,7 +108,7 @@ def test_every_field_is_read():
     assert (kernel.study.name, kernel.reference) == ("Z", "r")
     assert (kernel.aliases, kernel.options) == (("one", "two"), {"layout": "col"})
     assert kernel.dtypes == ("f64", "f32")
-    assert (kernel.entry, kernel.compile_options) == ("other", ("--use_fast_math",))
+    assert (kernel.entries[0], kernel.compile_options) == ("other", ("--use_fast_math",))
     assert (kernel.after, kernel.poison_inout) == ("naive", False)
     assert kernel.moves == {
         "shared_load_wavefronts": "falls",
@@ -118,9 +118,9 @@ def test_every_field_is_read():
     assert kernel.parameters == {"TILE": 32}
     assert kernel.requirements == (Requirement("M % TILE == 0", "M must fit"),)
     assert kernel.published == (PublishedFigure("128", 2.0, "n"), PublishedFigure("4096", None, ""))
-    assert kernel.launch.any_block
-    assert kernel.launch.cooperative
-    assert kernel.launch.dynamic_shared_bytes == "TILE * real_bytes"
+    assert kernel.any_block
+    assert kernel.launches[0].cooperative
+    assert kernel.launches[0].dynamic_shared_bytes == "TILE * real_bytes"
 
 
 @pytest.mark.parametrize("source", ["", "int main() {}", "/* plain */", "// gpuprof", "/*gpuprofile */"])
@@ -347,7 +347,7 @@ def test_studies_are_complete_and_stand_in_their_order(op):
     kernels = {kernel.id: kernel for kernel in ladder(op)}
     for name, (alias, block) in STUDIES[op].items():
         assert alias in kernels[name].aliases
-        assert kernels[name].launch.block == block
+        assert kernels[name].block == block
     assert [name for name in kernels if name in STUDIES[op]] == list(STUDIES[op])
 
 
@@ -377,7 +377,7 @@ def test_shipped_kernel_says_what_a_report_shows(kernel):
     folders = (KERNEL_ROOT / kernel.operation, KERNEL_ROOT / "shared")
     files = [next(p for f in folders if (p := f / name).is_file()).read_text("utf-8") for name in included]
     assert all(f"{entry}(" in "".join([kernel.source, *files]) for entry in kernel.entries)
-    threads = kernel.launch.block[0] * kernel.launch.block[1] * kernel.launch.block[2]
+    threads = kernel.block[0] * kernel.block[1] * kernel.block[2]
     assert threads <= 1024
     assert kernel.source.startswith("// SPDX-FileCopyrightText: The gpuprof developers\n")
 
@@ -447,10 +447,10 @@ def test_a_constant_may_follow_from_the_problem():
     )
     assert (kernel.constants, list(kernel.derived)) == ({"TILE": 4}, ["TWICE", "DEPTH"])
     kernel = replace(kernel, source=f"{kernel.source} DEPTH", requirements=(Requirement("DEPTH == 3", "no"),))
-    shape = configure(kernel, problem_for(kernel, 8, 8, 10), kernel.launch.block, {}, device)
+    shape = configure(kernel, problem_for(kernel, 8, 8, 10), kernel.block, {}, device)
     assert dict(shape.defines)["DEPTH"] == "3"
     with pytest.raises(CaseSkipped, match="no"):
-        configure(kernel, problem_for(kernel, 8, 8, 17), kernel.launch.block, {}, device)
+        configure(kernel, problem_for(kernel, 8, 8, 17), kernel.block, {}, device)
     for constant, complaint in (
         ("DEPTH = 'Z'", "uses 'Z'"),
         ("DEPTH = 'LATER', LATER = 'K'", "uses 'LATER'"),

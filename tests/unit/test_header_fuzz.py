@@ -13,7 +13,7 @@ from unit_support import MINIMAL
 
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.header import read_kernels
-from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
+from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.problems.declaration import load_operation
 
 PATH = Path("mine.cu")
@@ -82,7 +82,7 @@ def check(sentence, text):
 @given(damaged(HEADERS))
 def test_a_damaged_header_is_read_or_refused_in_one_sentence(text):
     try:
-        read_kernels(text, PATH, shipped_operation)
+        read_kernels(text, PATH)
     except HeaderError as error:
         check(error.what, text)
 
@@ -132,7 +132,7 @@ def test_the_line_is_that_of_the_field(old, new, words):
     assert WHOLE.count(old) == 1
     text = WHOLE.replace(old, new)
     with pytest.raises(HeaderError) as caught:
-        read_kernels(text, PATH, shipped_operation)
+        read_kernels(text, PATH)
     assert words in caught.value.what
     line = line_of(text, "[work]") if "work.bytes" in words else text[: text.index(new)].count("\n") + 1
     assert caught.value.what.startswith(f"mine.cu:{line}: ")

@@ -28,7 +28,7 @@ blocks = st.tuples(st.integers(1, 64), st.integers(1, 64)).filter(lambda block: 
 
 
 def shape_of(kernel, problem, block=None, device=DEVICE, **params):
-    return configure(kernel, problem, block or kernel.launch.block, params, device)
+    return configure(kernel, problem, block or kernel.block, params, device)
 
 
 def launch(kernel, problem, block=None, device=DEVICE, **params):
@@ -68,7 +68,7 @@ def over(grid):
     return changed("cdiv(N, block_x)", grid)
 
 
-PLAIN, TILED = changed(), changed("[launch]", HEADER)
+PLAIN, TILED = changed("[launch]", "[launch]\nany_block = true"), changed("[launch]", HEADER)
 SHARED = changed("grid =", 'dynamic_shared_bytes = "K - 64"\ngrid =')
 
 
@@ -121,12 +121,12 @@ def test_a_block_has_as_many_threads_as_the_device_holds():
 
 
 def read(old="", new=""):
-    file = read_kernels(kernel_file("two_pass_sum", old, new), Path("sums.cu"), shipped_operation)
+    file = read_kernels(kernel_file("two_pass_sum", old, new), Path("sums.cu"))
     return file.kernels[0], file.operation
 
 
 def shape_at(n, kernel, operation, dtype="f32", **params):
-    return configure(kernel, Problem.of(operation, (n,), dtype), kernel.launch.block, params, DEVICE)
+    return configure(kernel, Problem.of(operation, (n,), dtype), kernel.block, params, DEVICE)
 
 
 def test_launches_in_order_with_their_workspace():
@@ -137,7 +137,7 @@ def test_launches_in_order_with_their_workspace():
     assert (second.arguments, second.grid) == ((4, "partial", "y"), (1, 1, 1))
     assert shape_at(1000, kernel, operation).workspace == (ArraySpec("partial", (4,), "f32", "out"),)
     assert kernel.entries == ("block_sums",)
-    assert kernel.launch.block == (128, 1, 1)
+    assert kernel.block == (128, 1, 1)
 
 
 def test_a_loop_of_the_host_is_said_once():
@@ -210,10 +210,10 @@ def test_there_are_one_to_64(count):
         end = kernel.index("[[require]]")
         kernel = kernel.replace(kernel[first:end], "").replace("dimensions", "launches = []\ndimensions")
     if count in (1, 63):
-        assert len(read_kernels(kernel, Path("sums.cu"), shipped_operation).kernels[0].launches) == count + 1
+        assert len(read_kernels(kernel, Path("sums.cu")).kernels[0].launches) == count + 1
         return
     with pytest.raises(HeaderError, match=f"launches has {count and count + 1} entries, not 1 to 64"):
-        read_kernels(kernel, Path("sums.cu"), shipped_operation)
+        read_kernels(kernel, Path("sums.cu"))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ block = [32, 8]
 grid = ["1"]
 */
 """
-    (kernel,) = read_kernels(source, Path("k.cu"), shipped_operation).kernels
+    (kernel,) = read_kernels(source, Path("k.cu")).kernels
     problem = Problem.of(shipped_operation("transpose"), (6, 7))
     shape = configure(kernel, problem, (32, 8, 1), {"TILE": 5}, DEVICE)
     assert shape.launches[0].arguments == (42, "in", "scratch", "out", 5)

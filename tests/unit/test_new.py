@@ -337,7 +337,7 @@ def test_operation_without_kernels_gives_a_skeleton_that_compiles(tmp_path, shap
     assert "TODO" in text
     (kernel,) = ladder_of([folder]).kernels
     problem = Problem.of(load_operation(folder / "operation.toml"), (100,))
-    launch = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
+    launch = configure(kernel, problem, kernel.block, {}, DEVICE)
     (function,) = compile_kernel(launch, "sm_80").values()
     assert function.registers_per_thread > 0
     assert "long long *index" in text

@@ -43,7 +43,7 @@ def compile_shipped(kernel, arch, dtype="f32"):
     sizes = (128,) * len(shipped_operation(kernel.operation).dimensions)
     problem = problem_for(kernel, *sizes, dtype=dtype)
     device = replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
-    shape = configure(kernel, problem, kernel.launch.block, {}, device)
+    shape = configure(kernel, problem, kernel.block, {}, device)
     return compile_kernel(shape, arch)[kernel.entries[0]], shape
 
 

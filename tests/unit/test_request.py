@@ -233,7 +233,7 @@ def test_plan_runs_every_kernel_with_every_block_that_it_allows():
     }
     assert blocks["naive_col"] == [(8, 32, 1), (16, 16, 1)]
     for kernel in ladder("transpose"):
-        if kernel.launch.any_block:
+        if kernel.any_block:
             assert blocks[kernel.id] == [(8, 32, 1), (16, 16, 1)], kernel.id
 
 

@@ -149,7 +149,7 @@ def parse(table, op="gemm", extra=""):
 
 
 def maps_of(kernel, problem):
-    return configure(kernel, problem, kernel.launch.block, {}, DEVICE).tensor_maps
+    return configure(kernel, problem, kernel.block, {}, DEVICE).tensor_maps
 
 
 def test_header_declares_a_tensor_map():
