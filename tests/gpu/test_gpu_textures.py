@@ -72,12 +72,12 @@ def test_bits_are_the_executors(card, name):
 )
 def test_a_cuda_array_gives_back_what_it_got(backend, texels):
     from gpuprof.backends.gpu.context import DeviceBuffer
-    from gpuprof.backends.gpu.opaque_arguments import CudaArray, DeviceSurface, DeviceTexture
+    from gpuprof.backends.gpu.opaque_arguments import CudaArray, DeviceTexture
 
     count = int(np.prod(texels.extents)) * texels.texel_bytes
     content = np.random.default_rng(3).integers(0, 256, count, dtype=np.uint8)
     memory, array = DeviceBuffer(count), CudaArray(texels, written=True)
-    made = [DeviceTexture(texels, Sampling(), array), DeviceSurface(array)]
+    made = [DeviceTexture(texels, sampling, array) for sampling in (Sampling(), None)]
     memory.upload(content)
     array.fill(memory.address)
     memory.fill(0)

@@ -83,28 +83,22 @@ class CudaArray:
 
 
 class DeviceTexture:
-    """A texture that kernels name by a handle."""
+    """A texture that kernels name by a handle; without sampling a surface, of a CUDA array."""
 
-    def __init__(self, texels: Texels, sampling: Sampling, source: CudaArray | int) -> None:
+    def __init__(self, texels: Texels, sampling: Sampling | None, source: CudaArray | int) -> None:
         api = driver()
-        resource = _linear(texels, source) if isinstance(source, int) else _array(source)
-        made = call("making a texture", api.cuTexObjectCreate(resource, _sampling(texels, sampling), None))
+        resource = _array(source) if isinstance(source, CudaArray) else _linear(texels, source)
+        if sampling is None:
+            made = call("making a surface", api.cuSurfObjectCreate(resource))
+            self._destroy, self._object = api.cuSurfObjectDestroy, api.CUsurfObject
+        else:
+            how = _sampling(texels, sampling)
+            made = call("making a texture", api.cuTexObjectCreate(resource, how, None))
+            self._destroy, self._object = api.cuTexObjectDestroy, api.CUtexObject
         self.handle = int(made)
 
     def free(self) -> None:
-        api = driver()
-        call("freeing a texture", api.cuTexObjectDestroy(api.CUtexObject(self.handle)))
-
-
-class DeviceSurface:
-    """A surface that kernels name by a handle."""
-
-    def __init__(self, source: CudaArray) -> None:
-        self.handle = int(call("making a surface", driver().cuSurfObjectCreate(_array(source))))
-
-    def free(self) -> None:
-        api = driver()
-        call("freeing a surface", api.cuSurfObjectDestroy(api.CUsurfObject(self.handle)))
+        call("freeing a texture", self._destroy(self._object(self.handle)))
 
 
 class CaseTextures:
@@ -113,7 +107,7 @@ class CaseTextures:
     def __init__(self, textures: Sequence[Texture], address: Callable[[str], int]) -> None:
         self._address = address
         self._arrays: dict[str, CudaArray] = {}
-        self._objects: dict[str, DeviceTexture | DeviceSurface] = {}
+        self._objects: dict[str, DeviceTexture] = {}
         written = {one.array for one in textures if one.sampling is None}
         try:
             for one in textures:
@@ -149,16 +143,10 @@ class CaseTextures:
             self._arrays.popitem()[1].free()
 
     def _add(self, one: Texture, *, written: bool) -> None:
-        if one.texels.linear:
-            source: CudaArray | int = self._address(one.array)
-        else:
-            if one.array not in self._arrays:
-                self._arrays[one.array] = CudaArray(one.texels, written=written)
-            source = self._arrays[one.array]
-        if one.sampling is not None:
-            self._objects[one.argument] = DeviceTexture(one.texels, one.sampling, source)
-        elif isinstance(source, CudaArray):
-            self._objects[one.argument] = DeviceSurface(source)
+        if not one.texels.linear and one.array not in self._arrays:
+            self._arrays[one.array] = CudaArray(one.texels, written=written)
+        source = self._address(one.array) if one.texels.linear else self._arrays[one.array]
+        self._objects[one.argument] = DeviceTexture(one.texels, one.sampling, source)
 
 
 def _format(texels: Texels) -> Any:

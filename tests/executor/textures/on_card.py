@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from texture_corpus import POISON, Case
 
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
-from gpuprof.backends.gpu.opaque_arguments import CudaArray, DeviceSurface, DeviceTexture
+from gpuprof.backends.gpu.opaque_arguments import CudaArray, DeviceTexture
 
 
 def ask(context: GpuContext, module: LoadedModule, case: Case) -> dict[str, NDArray[Any]]:
@@ -38,10 +38,8 @@ def ask(context: GpuContext, module: LoadedModule, case: Case) -> dict[str, NDAr
                 held.callback(source.free)
                 source.fill(memory.address)
             if argument.sampling is None:
-                made: Any = DeviceSurface(source)
                 surfaces[f"surface {number}"] = (source, memory, argument.array)
-            else:
-                made = DeviceTexture(argument.texels, argument.sampling, source or memory.address)
+            made = DeviceTexture(argument.texels, argument.sampling, source or memory.address)
             held.callback(made.free)
             values.append(ctypes.c_uint64(made.handle))
         function = module.function(case.kernel)
