@@ -20,7 +20,7 @@ from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Measure, Open, Prepare
 from gpuprof.results import Measurement
 from gpuprof.tuning.card_search import BATCH, FIRST_BATCH
-from gpuprof.tuning.space import Point, point_of_case
+from gpuprof.tuning.space import Point
 
 #: Kernel time of a point in a search, as `gpuprof tune` takes it first, and of those that are compared.
 _SHORT_S, _LONG_S = 0.05, 0.25
@@ -112,9 +112,9 @@ def _search(table: Table, seed: int, budget: int, worker: WorkerProcess) -> dict
         worker.tell(Prepare(tuple(asked)))
         for case in asked:
             measured = _measured(worker, case)
-            search.tell(point_of_case(case), measured)
+            search.tell(Point.of(case.kernel, case.params, case.block), measured)
             if (us := value_of(measured, "time")) is not None:
-                times[point_of_case(case)] = us
+                times[Point.of(case.kernel, case.params, case.block)] = us
         batch = BATCH
     return times
 

@@ -23,7 +23,7 @@ from tune_table import Table
 from gpuprof.records import replace
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.tuning.card_search import BATCH, FIRST_BATCH, SizeSearch
-from gpuprof.tuning.space import USUAL_POINTS, point_of_case
+from gpuprof.tuning.space import USUAL_POINTS, Point
 from gpuprof.tuning.tuner import COUNTED, ROUND
 
 Trace = list[float | None]
@@ -62,7 +62,7 @@ def own(table: Table, budget: int, seed: int, *, counts: int = _COUNTED) -> Trac
     batch = FIRST_BATCH
     while cases := search.next_cases(budget, batch):
         for case in cases:
-            point = point_of_case(case)
+            point = Point.of(case.kernel, case.params, case.block)
             measurement, time = times[point]
             trace.append(time)
             search.tell(point, _told(measurement, time))

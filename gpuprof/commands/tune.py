@@ -40,9 +40,7 @@ from gpuprof.tuning.space import (
     Plan,
     Point,
     find_earlier,
-    is_default,
     make_space,
-    point_of,
     read_budget,
 )
 from gpuprof.tuning.tuner import Tuner
@@ -59,11 +57,11 @@ def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | No
         much longer it takes there, as a share.
     """
     found = [tuned for tuned in (run.tuning.sizes if run.tuning else ()) if tuned.ties]
-    tied = [[point_of(one, kernels[one.kernel]) for one in tuned.ties] for tuned in found]
+    tied = [[Point.of(kernels[one.kernel], one.params, one.block) for one in tuned.ties] for tuned in found]
     values: dict[Point, list[float]] = {}
     for tuned in found:
         held = {
-            point_of(case, kernels[case.kernel]): value
+            Point.of(kernels[case.kernel], case.params, case.block): value
             for case in run.cases
             if (case.device, case.problem.sizes) == (tuned.device, tuned.problem.sizes)
             and case.kernel in kernels
@@ -79,7 +77,7 @@ def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | No
     best = min(
         common or measured,
         key=lambda point: (
-            not (common and is_default(point, kernels[point.kernel])),
+            not (common and point == Point.of(kernels[point.kernel])),
             sum(map(math.log, values[point])),
         ),
     )

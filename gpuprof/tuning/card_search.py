@@ -26,7 +26,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.records import replace
 from gpuprof.results import By, Measurement, Tuned
 from gpuprof.statistics import with_round
-from gpuprof.tuning.space import BuiltPoint, Candidate, Plan, Point, SearchSpace, point_of_case, rule_out
+from gpuprof.tuning.space import BuiltPoint, Candidate, Plan, Point, SearchSpace, rule_out
 
 Vector = NDArray[np.float64]
 
@@ -121,7 +121,7 @@ class SizeSearch:
         self._timed = timed
         self._number = number
         self._combinations = space.count
-        self._defaults = [axes.default for axes in space.axes]
+        self._defaults = [Point.of(axes.kernel) for axes in space.axes]
         found, self._ruled_out = space.allowed(problem, device)
         found = [replace(one, case=replace(one.case, device=number)) for one in found]
         self.candidates: list[Candidate] = self._in_order(found)
@@ -390,7 +390,8 @@ class CardSearch:
 
         def measured(index: int, measurement: Measurement) -> None:
             size, case = begun[index]
-            size.tell(point_of_case(case), measurement)
+            assert case.kernel is not None
+            size.tell(Point.of(case.kernel, case.params, case.block), measurement)
             self._measured(measurement)
 
         self._run(more(), measured, self._plan.options.seconds_per_case * _SHORT, more=more)

@@ -27,8 +27,9 @@ from gpuprof.text import Extent
 
 #: Combinations that are looked at one by one; constraints of a header leave a part of them.
 MOST_COMBINATIONS = 200_000
-#: What a user adds who adds nothing.
+#: What a user adds who adds nothing, and says of a point.
 NO_VALUES: Mapping[str, Sequence[int]] = {}
+NO_PARAMS: Mapping[str, int] = {}
 #: Different reasons that are told apart.
 _MOST_REASONS = 12
 
@@ -40,6 +41,16 @@ class Point(Struct, frozen=True):
     params: tuple[tuple[str, int], ...]
     block: Extent
 
+    @classmethod
+    def of(
+        cls, kernel: Kernel, params: Mapping[str, int] = NO_PARAMS, block: Extent | None = None
+    ) -> "Point":
+        """A point by what is said of it; what is not said is as in the header."""
+        values = {**kernel.parameters, **params}
+        # Where blocks follow from parameters, a measurement names the one that it had.
+        block = block if block and kernel.any_block else kernel.block
+        return cls(kernel.id, tuple((name, values[name]) for name in kernel.parameters), block)
+
     def record(self, expected_us: float | None = None) -> TunedPoint:
         return TunedPoint(self.kernel, dict(self.params), self.block, expected_us)
 
@@ -47,26 +58,6 @@ class Point(Struct, frozen=True):
         """Whether it is the same kernel, and one value or the block differs."""
         differing = len({*self.params} - {*other.params}) + (self.block != other.block)
         return self.kernel == other.kernel and differing == 1
-
-
-def point_of(case: Measurement | TunedPoint, kernel: Kernel) -> Point:
-    """The point that a measurement is of; parameters that it does not name have their defaults."""
-    values = {**kernel.parameters, **case.params}
-    # Where blocks follow from parameters, a measurement names the one that it had.
-    block = case.block if kernel.any_block else kernel.block
-    return Point(case.kernel, tuple((name, values[name]) for name in kernel.parameters), block)
-
-
-def point_of_case(case: Case) -> Point:
-    """The point that a case measures."""
-    assert case.kernel is not None
-    values = {**case.kernel.parameters, **case.params}
-    return Point(case.name, tuple((name, values[name]) for name in case.kernel.parameters), case.block)
-
-
-def is_default(point: Point, kernel: Kernel) -> bool:
-    """Whether a point is the header's own."""
-    return dict(point.params) == dict(kernel.parameters) and point.block == kernel.block
 
 
 class Axes(Struct, frozen=True):
@@ -92,11 +83,6 @@ class Axes(Struct, frozen=True):
             for name, values in self.values.items()
             if values == (self.kernel.parameters[name],) and name not in self.kernel.candidates.values
         )
-
-    @property
-    def default(self) -> Point:
-        """The header's own point."""
-        return Point(self.kernel.id, tuple(self.kernel.parameters.items()), self.kernel.block)
 
     def points(self) -> Iterator[Point]:
         for values in product(*self.values.values()):

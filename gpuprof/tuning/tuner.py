@@ -35,7 +35,7 @@ from gpuprof.records import replace
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.space import USUAL_POINTS, BuiltPoint, Plan, point_of
+from gpuprof.tuning.space import USUAL_POINTS, BuiltPoint, Plan, Point
 
 #: The longest that compiling one case may take, and counting it.
 _LONGEST_BUILD_S = 60.0
@@ -313,7 +313,7 @@ class Tuner:
         """Take over what an earlier part of the same search measured; False where nothing searches it now."""
         kernel = self._kernels.get(case.kernel)
         return kernel is not None and any(
-            size.recall(point_of(case, kernel), case)
+            size.recall(Point.of(kernel, case.params, case.block), case)
             for size in self._searches[case.device].sizes
             if case.problem.sizes == size.problem.record().sizes
         )

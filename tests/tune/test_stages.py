@@ -30,7 +30,6 @@ from gpuprof.tuning.space import (
     Point,
     find_earlier,
     make_space,
-    point_of_case,
     read_budget,
 )
 from gpuprof.tuning.tuner import Tuner
@@ -39,6 +38,10 @@ pytestmark = pytest.mark.deep
 
 DEVICE = load_card("h200")
 ROUNDS = 9
+
+
+def point_of(case) -> Point:
+    return Point.of(case.kernel, case.params, case.block)
 
 
 class MadeUpGpu:
@@ -90,11 +93,14 @@ class MadeUpGpu:
         if device == self.lost and device in self.asked:
             raise self.how("It fell off the bus.")
         self.asked.append(device)
-        self.batches.append([point_of_case(case) for case in cases.values() if not case.is_reference])
+        self.batches.append([point_of(case) for case in cases.values() if not case.is_reference])
         for number, (index, case) in enumerate(cases.items()):
             if self.stop_after is not None and sum(map(len, self.batches[:-1])) + number >= self.stop_after:
                 raise KeyboardInterrupt
-            on_done(index, replace(self.measured(point_of_case(case)), device=case.device))
+            on_done(
+                index,
+                replace(self.measured(point_of(case)), device=case.device),
+            )
 
     def measured(self, point) -> Measurement:
         case = self.built[point]
@@ -130,7 +136,7 @@ class MadeUpPool:
         self.compiled += len(cases)
         self.seconds.append(until - time.monotonic())
         for index, case in enumerate(cases):
-            known = self.gpu.built.get(point_of_case(case))
+            known = self.gpu.built.get(point_of(case))
             if known is not None:
                 on_done(index, known)
             else:
@@ -145,7 +151,7 @@ class MadeUpPool:
         self.counted += len(built)
         self.seconds.append(until - time.monotonic())
         for index, (case, _) in enumerate(built):
-            on_done(index, self.counts[point_of_case(case)])
+            on_done(index, self.counts[point_of(case)])
         return len(built)
 
 
