@@ -3,10 +3,12 @@
 """Kernels without a header: what a program says of their arguments and their launch, as a request."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from numbers import Integral, Number
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -49,7 +51,7 @@ class BareLaunch(Struct, frozen=True):
     """How kernels without a header are launched; each parameter with one value or several."""
 
     grid: LaunchValue
-    block: LaunchValue | list[LaunchValue]
+    block: Any
     params: Mapping[str, int | Sequence[int]]
     said: HeaderKeywords
 
@@ -62,38 +64,47 @@ class BareLaunch(Struct, frozen=True):
         return self.said.get("surfaces") or {}
 
 
-def given_call(
-    name: str,
-    args: "Mapping[str, Argument]",
-    expect: "Mapping[str, Expectation]",
-    said: HeaderKeywords,
-    folder: Path,
-) -> "Call":
-    """A call by its arguments, with what the keywords say of its work and bounds.
+class GivenCall(Struct, frozen=True):
+    """The arguments of kernels and what is expected of them; arrays are kept in a folder."""
 
-    A list of arrays is an array of their addresses: each is an array of the operation under a number. None,
-    of which a list is expected, is a list of as many outputs.
-    """
-    from gpuprof.problems.by_value import read_call
+    args: "Mapping[str, Argument]"
+    expect: "Mapping[str, Expectation]"
+    said: HeaderKeywords
+    folder: Path
 
-    several = {key: [None] * len(outputs) for key, outputs in expect.items() if isinstance(outputs, list)}
-    args = {key: several.get(key) if value is None else value for key, value in args.items()}
-    lists = {
-        key: tuple(f"{key}_{number}" for number in range(len(value)))
-        for key, value in args.items()
-        if isinstance(value, list) and value
-    }
-    read = read_call(
-        name,
-        _without_lists(args, lists),
-        _without_lists(expect, lists),
-        folder,
-        relative=said.get("relative"),
-        absolute=said.get("absolute"),
-        flops=said.get("flops"),
-        nbytes=said.get("bytes"),
-    )
-    return replace(read, lists=lists)
+    def read(self, name: str, args: "Mapping[str, Argument]") -> "Call":
+        """The call, of these arguments, with what the keywords say of its work and bounds.
+
+        A list of arrays is an array of their addresses: each is an array of the operation under a number.
+        None, of which a list is expected, is a list of as many outputs.
+        """
+        from gpuprof.problems.by_value import read_call
+
+        several = {key: [None] * len(each) for key, each in self.expect.items() if isinstance(each, list)}
+        args = {key: several.get(key) if value is None else value for key, value in args.items()}
+        lists = {
+            key: tuple(f"{key}_{number}" for number in range(len(value)))
+            for key, value in args.items()
+            if isinstance(value, list) and value
+        }
+        read = read_call(
+            name,
+            _without_lists(args, lists),
+            _without_lists(self.expect, lists),
+            self.folder,
+            relative=self.said.get("relative"),
+            absolute=self.said.get("absolute"),
+            flops=self.said.get("flops"),
+            nbytes=self.said.get("bytes"),
+        )
+        return replace(read, lists=lists)
+
+
+def request_of(call: "Call", kernels: Iterable[Kernel], selections: Iterable[Selection]) -> Request:
+    """What to measure of kernels that are called so."""
+    ladder = Ladder(call.operation, tuple(kernels))
+    request = make_request(ladder, sizes=[call.sizes], dtype=call.dtype, scalars=call.scalars)
+    return replace(request, selections=tuple(selections))
 
 
 def _without_lists(given: Mapping[str, Any], lists: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -127,21 +138,16 @@ def address_tables(call: "Call") -> dict[str, Workspace]:
     return {name: Workspace((str(len(of)),), "i64", of) for name, of in call.lists.items()}
 
 
-def call_request(
-    sources: Sequence[Path | Source],
-    launch: BareLaunch,
-    args: "Mapping[str, Argument]",
-    expect: "Mapping[str, Expectation]",
-    said: HeaderKeywords,
-    folder: Path,
-) -> Request:
-    """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder."""
+def call_request(sources: Sequence[Path | Source], launch: BareLaunch, given: GivenCall) -> Request:
+    """What to measure of kernels that are called with given arguments."""
     files = _read(sources)
-    read = given_call(next(iter(files)).stem, _without_views(args, launch), expect, said, folder)
-    taken = _taken(launch, tuple(args), read.operation)
-    ladder = _bare_ladder(files, launch, read.operation, read.dtype, taken, address_tables(read))
-    request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
-    return replace(request, selections=launched(ladder, launch, read.integers))
+    call = given.read(next(iter(files)).stem, _without_views(given.args, launch))
+    taken = _taken(launch, tuple(given.args), call.operation)
+    kernels = [
+        replace(kernel, workspace=address_tables(call))
+        for kernel in _bare(files, launch, call.operation, call.dtype, taken)
+    ]
+    return request_of(call, kernels, launched(kernels, launch, call.operation, call.integers))
 
 
 def _without_views(args: "Mapping[str, Argument]", launch: BareLaunch) -> "Mapping[str, Argument]":
@@ -166,7 +172,7 @@ def bare_ladder(
     """Kernels without a header that compute a declared operation; those that they have are not read."""
     kind = USUAL if dtype == AUTO else dtype
     taken = _taken(launch, operation.argument_names, operation)
-    return _bare_ladder(_read(sources), launch, operation, kind, taken, {})
+    return Ladder(operation, tuple(_bare(_read(sources), launch, operation, kind, taken)))
 
 
 def _taken(launch: BareLaunch, known: Sequence[str], operation: Operation) -> tuple[str, ...]:
@@ -182,35 +188,6 @@ def _taken(launch: BareLaunch, known: Sequence[str], operation: Operation) -> tu
             what = f"{operation.name} has no argument {unknown[0]!r}."
             raise InputError(what, fix=f"It has {', '.join(known)}.")
     return taken
-
-
-def launched(
-    ladder: Ladder, launch: BareLaunch, integers: Mapping[str, int] | None = None
-) -> tuple[Selection, ...]:
-    """Each kernel with each block and each set of parameters, its launch worked out as far as that goes.
-
-    `integers` are sizes and numbers that are the same for all of it.
-    """
-    return tuple(
-        selection
-        for kernel in ladder.kernels
-        for selection in _launched(kernel, launch, integers or {}, ladder.operation)
-    )
-
-
-def _bare_ladder(
-    files: Mapping[Path, str | BuiltFile],
-    launch: BareLaunch,
-    operation: Operation,
-    dtype: str,
-    arguments: tuple[str, ...],
-    workspace: Mapping[str, Workspace],
-) -> Ladder:
-    made = [
-        replace(_bare(path, content, rung, launch, operation, dtype, arguments), workspace=workspace)
-        for rung, (path, content) in enumerate(files.items())
-    ]
-    return Ladder(operation, tuple(made))
 
 
 def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
@@ -237,79 +214,80 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
 
 
 def _bare(
-    path: Path,
-    content: str | BuiltFile,
-    rung: int,
+    files: Mapping[Path, str | BuiltFile],
     launch: BareLaunch,
     operation: Operation,
     dtype: str,
     arguments: tuple[str, ...],
-) -> Kernel:
-    """A kernel whose launch is still open."""
+) -> Iterator[Kernel]:
+    """A kernel of each file, whose launch is still open."""
     parameters = {name: _values(name, values)[0] for name, values in launch.params.items()}
     for name in parameters:
         if not name.isidentifier() or name in (*LAUNCH_VARIABLES, *operation.argument_names):
             raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
-    built = None if isinstance(content, str) else content.built
-    text = content if isinstance(content, str) else content.source
-    if not isinstance(content, str) and (parameters or launch.said.get("compile_options")):
-        raise InputError(
-            f"{path.name} is compiled already, and takes neither params nor compile_options.",
-            fix="Leave them out; the launch may be told in numbers.",
+    said = launch.said
+    extents = {name: len(array.shape) for name, array in operation.arrays.items()}
+    made: dict[str, Any]
+    for rung, (path, content) in enumerate(files.items()):
+        if isinstance(content, str):
+            text, entry = content, said.get("entry") or sole_entry(content, path.stem)
+            made = {"headers": carried_files(text, path, included(said.get("include", ())).include)}
+        elif parameters or said.get("compile_options"):
+            raise InputError(
+                f"{path.name} is compiled already, and takes neither params nor compile_options.",
+                fix="Leave them out; the launch may be told in numbers.",
+            )
+        else:
+            text, entry = content.source, said.get("entry") or content.default_entry(path.stem)
+            made = {"built": content.built}
+        yield Kernel(
+            id=path.stem,
+            file_name=f"{path.stem}.cu" if isinstance(content, str) else path.name,
+            source=text,
+            operation=operation.name,
+            title=path.stem,
+            dtypes=(dtype,),
+            launches=(Launch(entry, arguments, cooperative=said.get("cooperative", False)),),
+            any_block=True,
+            rung=rung,
+            parameters=parameters,
+            compile_options=joined(said.get("compile_options", ())),
+            textures=texture_specs(launch.textures, launch.surfaces, extents),
+            **made,
         )
-    entry = launch.said.get("entry") or (
-        sole_entry(content, path.stem) if isinstance(content, str) else content.default_entry(path.stem)
-    )
-    return Kernel(
-        id=path.stem,
-        file_name=path.name if built else f"{path.stem}.cu",
-        source=text,
-        operation=operation.name,
-        title=path.stem,
-        dtypes=(dtype,),
-        launches=(Launch(entry, arguments, cooperative=launch.said.get("cooperative", False)),),
-        any_block=True,
-        rung=rung,
-        parameters=parameters,
-        compile_options=joined(launch.said.get("compile_options", ())),
-        headers={} if built else carried_files(text, path, included(launch.said.get("include", ())).include),
-        built=built,
-        textures=texture_specs(
-            launch.textures,
-            launch.surfaces,
-            {name: len(array.shape) for name, array in operation.arrays.items()},
-        ),
-    )
 
 
-def _launched(
-    kernel: Kernel, launch: BareLaunch, integers: Mapping[str, int], operation: Operation
+def launched(
+    kernels: Iterable[Kernel],
+    launch: BareLaunch,
+    operation: Operation,
+    integers: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Selection]:
+    """Each kernel with each block and each set of parameters, its launch worked out as far as that goes.
+
+    `integers` are sizes and numbers that are the same for all of it.
+    """
     wanted = {name: _values(name, values) for name, values in launch.params.items()}
     blocks = launch.block if isinstance(launch.block, list) else [launch.block]
     if not blocks:
         raise InputError("There is no block in the list.", fix="Name at least one.")
-    known = {*LAUNCH_VARIABLES, *operation.dimensions, *kernel.parameters}
-    for params, given in product(select(kernel, wanted, kernel.id).params, blocks):
-        values = {**integers, **params}
-        block = extents("block", given, values)
-        check_block(kernel, block)
-        threads = dict(zip(LAUNCH_VARIABLES, (*block, block[0] * block[1] * block[2]), strict=False))
-        grid = _formulas("grid", launch.grid, {**values, **threads}, integers, known)
-        shared = _formulas(
-            "dynamic_shared_bytes",
-            launch.said.get("dynamic_shared_bytes", kernel.launches[0].dynamic_shared_bytes),
-            {**values, **threads},
-            integers,
-            known,
-        )
-        made = replace(
-            kernel.launches[0],
-            block=in_xyz(map(str, block), "1"),
-            grid=in_xyz(grid, "1"),
-            dynamic_shared_bytes=shared[0],
-        )
-        yield Selection(replace(kernel, launches=(made,)), (params,), kernel.id)
+    for kernel in kernels:
+        known = {*LAUNCH_VARIABLES, *operation.dimensions, *kernel.parameters}
+        (own,) = kernel.launches
+        for params, given in product(select(kernel, wanted, kernel.id).params, blocks):
+            values = {**integers, **params}
+            block = extents("block", given, values)
+            check_block(kernel, block)
+            values |= dict(zip(LAUNCH_VARIABLES, (*block, prod(block)), strict=False))
+            grid = _formulas("grid", launch.grid, values, integers, known)
+            shared = launch.said.get("dynamic_shared_bytes", own.dynamic_shared_bytes)
+            made = replace(
+                own,
+                block=in_xyz(map(str, block), "1"),
+                grid=in_xyz(grid, "1"),
+                dynamic_shared_bytes=_formulas("dynamic_shared_bytes", shared, values, integers, known)[0],
+            )
+            yield Selection(replace(kernel, launches=(made,)), (params,), kernel.id)
 
 
 def _values(name: str, given: int | Sequence[int]) -> list[int]:

@@ -9,20 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import BareLaunch, extents, given_call, launched, of_function
-from gpuprof.api.keywords import HeaderKeywords
+from gpuprof.api.calling import BareLaunch, GivenCall, extents, launched, of_function, request_of
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Built, Kernel, Launch
-from gpuprof.measure.request import Request, make_request
+from gpuprof.measure.request import Request
 from gpuprof.options import RunOptions
-from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.records import replace
+from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
+from gpuprof.problems.numpy_later import np
 from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code, version_of
 
 if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Call, Expectation
+    from gpuprof.problems.by_value import Argument, Call
 
 
 def is_function(what: Any) -> bool:
@@ -44,15 +42,10 @@ def _called(what: Any) -> Any:
 
 
 def function_request(
-    functions: Sequence[Any],
-    launch: BareLaunch,
-    args: "Mapping[str, Argument]",
-    expect: "Mapping[str, Expectation]",
-    said: HeaderKeywords,
-    folder: Path,
-    how: RunOptions,
+    functions: Sequence[Any], launch: BareLaunch, given: GivenCall, how: RunOptions
 ) -> Request:
     """What to measure of such functions, which are called with given arguments."""
+    args = given.args
     functions = [_called(function) for function in functions]
     for function in functions:
         if sorted(_names_of(function, args)) != sorted(args):
@@ -60,15 +53,13 @@ def function_request(
             what = f"{_name_of(function)} takes {takes}, and args has {', '.join(args)}."
             raise InputError(what, fix="Name each of its parameters in args.")
     in_order = {name: args[name] for name in _names_of(functions[0], args)}
-    read = of_function(given_call(_name_of(functions[0]), in_order, expect, said, folder))
+    read = of_function(given.read(_name_of(functions[0]), in_order))
     arch = named_arch(how.device, how.arch)
-    kernels = tuple(
+    kernels = [
         _kernel(function, rung, read, args, launch, arch, how.compile_timeout_s)
         for rung, function in enumerate(functions)
-    )
-    ladder = Ladder(read.operation, kernels)
-    request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
-    return replace(request, selections=launched(ladder, launch, read.integers))
+    ]
+    return request_of(read, kernels, launched(kernels, launch, read.operation, read.integers))
 
 
 def _plain(function: Any) -> Any:
@@ -102,8 +93,6 @@ def _kernel(
     arch: str,
     timeout_s: float,
 ) -> Kernel:
-    from gpuprof.problems.by_value import placeholder
-
     plain, arrays = _plain(function), read.operation.arrays
     values: dict[str, Any] = {}
     arguments: list[str] = []
@@ -113,7 +102,7 @@ def _kernel(
             arguments.append(name)
             continue
         shape = tuple(map(int, arrays[name].shape))
-        values[name] = placeholder(arrays[name].dtype, shape)
+        values[name] = np.empty(shape, numpy_dtype(arrays[name].dtype))
         nbytes = ELEMENT_TYPES[arrays[name].dtype].nbytes
         arguments += _parts(name, shape, nbytes) if _is_numba(function) else [name]
     who, packages, code = "Numba", ["numba-cuda", "numba"], partial(numba_code, function, values, arch)

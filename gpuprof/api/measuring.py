@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from gpuprof.api.calling import BareLaunch, LaunchValue, bare_ladder, call_request, launched
+from gpuprof.api.calling import BareLaunch, GivenCall, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.function_kernels import function_request, is_function
 from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
@@ -23,7 +23,7 @@ from gpuprof.kernels.preprocessing import included
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, named_kernels, select
 from gpuprof.measure.run import Progress, measure
-from gpuprof.operation import Operation, ReferenceDeclaration
+from gpuprof.operation import Operation
 from gpuprof.options import CounterOptions, RunOptions, SelectOptions, run_options
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
@@ -155,45 +155,36 @@ def profile(
     else:
         _refuse("kernels that are no functions of Triton", **_said(options, *TRITON_WORDS))
     launch = None
-    if grid is not None and not of_triton:
-        if block is None:
+    if grid is not None:
+        if block is None and not of_triton:
             what = "There is a grid and no block."
             raise InputError(what, fix="A kernel without a header needs both.")
         launch = BareLaunch(grid, block, params or {}, options)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references)
-        if grid is None:
+        if launch is None:
             raise InputError("A call has no launch.", fix="Give grid, and block but for functions of Triton.")
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
-            given = args or {}, expect or {}, options, Path(folder)
-            if launch is None:
-                request = triton_request(functions, grid, *given, how)
+            given = GivenCall(args or {}, expect or {}, options, Path(folder))
+            if of_triton:
+                request = triton_request(functions, launch.grid, given, how)
             elif functions:
-                request = function_request(functions, launch, *given, how)
+                request = function_request(functions, launch, given, how)
             else:
-                request = call_request(_files(files), launch, *given)
+                request = call_request(_files(files), launch, given)
             return _measured(request, replace(how, given_arrays=folder), save, resume, progress, ncu=ncu)
     _refuse("a declared operation", **_said(options, "relative", "absolute", "flops", "bytes"))
-    selections: Sequence[Selection] = ()
     if launch is None:
         _refuse("a header", **_said(options, *_IN_HEADERS))
         ladder = _ladder(files, operation, options.get("include", ()))
-        selections = _selections(ladder, kernels, params or {})
+        asked = _selections(ladder, kernels, params or {}), listed_blocks(block)
+        request = _declared(ladder, *asked, sizes, dtype, scalars, references)
     else:
         _refuse("grid and block", kernels=kernels)
         ladder = bare_ladder(_files(files), launch, _operation(operation), dtype)
-    request = make_request(
-        ladder,
-        selections,
-        _sizes(ladder.operation, sizes),
-        listed_blocks(block) if launch is None else (),
-        dtype,
-        scalars,
-        _references(ladder.operation, references),
-    )
-    if launch is not None:
-        request = replace(request, selections=launched(ladder, launch))
+        request = _declared(ladder, (), (), sizes, dtype, scalars, references)
+        request = replace(request, selections=tuple(launched(ladder.kernels, launch, ladder.operation)))
     return _measured(request, how, save, resume, progress, ncu=ncu)
 
 
@@ -260,14 +251,30 @@ def declared_request(
             fix="Measure its configurations with profile: a case for each.",
         )
     ladder = _ladder(listed, operation, include)
+    return _declared(ladder, _selections(ladder, kernels, {}), (), sizes, dtype, scalars, references)
+
+
+def _declared(
+    ladder: Ladder,
+    selections: Sequence[Selection],
+    blocks: Sequence[Extent],
+    sizes: Sizes | None,
+    dtype: str,
+    scalars: Mapping[str, float] | None,
+    references: Collection[Which] | None,
+) -> Request:
+    operation = ladder.operation
+    text = operation.default_sizes if sizes is None else sizes if isinstance(sizes, str) else _typed(sizes)
+    which = (SelectOptions.reference,) if references is None else references
+    which = (which,) if isinstance(which, str) else which
     return make_request(
         ladder,
-        _selections(ladder, kernels, {}),
-        _sizes(ladder.operation, sizes),
-        (),
+        selections,
+        parse_sizes(text, operation.dimensions, "sizes"),
+        blocks,
         dtype,
         scalars,
-        _references(ladder.operation, references),
+        choose_references(operation, ",".join(which) or "none"),
     )
 
 
@@ -353,11 +360,6 @@ def _selections(
     return found
 
 
-def _sizes(operation: Operation, sizes: Sizes | None) -> Sequence[tuple[int, ...]]:
-    text = operation.default_sizes if sizes is None else sizes if isinstance(sizes, str) else _typed(sizes)
-    return parse_sizes(text, operation.dimensions, "sizes")
-
-
 def _typed(given: Any) -> str:
     """Extents, or a list of some, as a command line has them."""
     listed = given if isinstance(given, list) else [given]
@@ -367,8 +369,3 @@ def _typed(given: Any) -> str:
 def listed_blocks(block: Any) -> tuple[Extent, ...]:
     """Blocks as a program gives them, in x, y and z."""
     return () if block is None else parse_blocks(_typed(block), "block")
-
-
-def _references(operation: Operation, given: Collection[Which] | None) -> Sequence[ReferenceDeclaration]:
-    which = (SelectOptions.reference,) if given is None else (given,) if isinstance(given, str) else given
-    return choose_references(operation, ",".join(which) or "none")

@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from gpuprof.api.calling import LaunchValue, address_tables, extents, given_call, of_function
-from gpuprof.api.keywords import HeaderKeywords
+from gpuprof.api.calling import GivenCall, LaunchValue, address_tables, extents, of_function, request_of
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
 from gpuprof.machine import usable_cores
-from gpuprof.measure.request import Request, Selection, make_request
+from gpuprof.measure.request import Request, Selection
 from gpuprof.options import RunOptions
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.records import replace
 from gpuprof.text import in_xyz
 from gpuprof.toolchain.function_compilers import ArrayOf, FunctionCode, JitCall, compile_calls, version_of
 
 if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Call, Expectation
+    from gpuprof.problems.by_value import Call
 
 #: What a configuration says of the compiler, by the names that a launch uses too.
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -62,20 +59,14 @@ class _Function(Struct, frozen=True):
         return tuple(param.name for param in self.jit.params if not param.is_constexpr)
 
 
-def triton_request(
-    functions: Sequence[Any],
-    grid: LaunchValue,
-    args: "Mapping[str, Argument]",
-    expect: "Mapping[str, Expectation]",
-    said: HeaderKeywords,
-    folder: Path,
-    how: RunOptions,
-) -> Request:
+def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall, how: RunOptions) -> Request:
     """What to measure of functions of Triton that are called with given arguments."""
     found = [_unwrapped(function) for function in functions]
+    said, expect = given.said, given.expect
     constants = {**said.get("constexprs", {})}
     first = found[0]
-    args = {**{name: value for name, value in first.defaults.items() if name in first.arguments}, **args}
+    defaults = {name: value for name, value in first.defaults.items() if name in first.arguments}
+    args = {**defaults, **given.args}
     arguments: dict[str, Any] = {}
     absent: dict[str, None] = {}
     for name, value in args.items():
@@ -93,11 +84,11 @@ def triton_request(
     for function in found:
         _check_names(function, {**args, **constants})
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
-    read = of_function(given_call(first.name, in_order, expect, said, folder))
+    read = of_function(given.read(first.name, in_order))
     options = {name: value for name, value in said.items() if name in _OPTIONS}
-    given = {**arguments, **absent, **constants, **options}
+    known = {**arguments, **absent, **constants, **options}
     calls = [
-        (function, rung, *_call_of(function, config, given, read))
+        (function, rung, *_call_of(function, config, known, read))
         for rung, function in enumerate(found)
         for config in function.configs
     ]
@@ -111,9 +102,7 @@ def triton_request(
     firsts = {selection.kernel.id: selection.kernel for selection in reversed(selections)}
     if len(firsts) != len(found):
         raise InputError("Two functions have one name.", fix="Rename one of them.")
-    ladder = Ladder(read.operation, tuple(firsts[function.name] for function in found))
-    request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
-    return replace(request, selections=tuple(selections))
+    return request_of(read, [firsts[function.name] for function in found], selections)
 
 
 def _call_of(

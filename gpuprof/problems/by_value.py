@@ -117,11 +117,6 @@ def read_call(
     return Call(operation, tuple(sizes.values()), _run_type(held), scalars, {**integers, **sizes})
 
 
-def placeholder(dtype: str, shape: tuple[int, ...]) -> Array:
-    """An array of an element type, for who only asks what it is of."""
-    return np.empty(shape, numpy_dtype(dtype))
-
-
 def element_type(name: str, dtype: "np.dtype[Any]") -> str:
     """The element type of an array, by the name that headers and results use."""
     for key, kind in ELEMENT_TYPES.items():
