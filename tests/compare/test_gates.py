@@ -93,36 +93,25 @@ def test_what_is_wrong_is_shown_with_a_caret(text, place, words):
     assert caret.index("^") == place + 2 if place is not None else "^" in caret
 
 
-def test_the_heading_of_a_column_is_answered_with_the_figure_in_it():
-    with pytest.raises(InputError, match="That column is sector_ratio"):
-        read_gates(["traffic > 2"], with_base=True)
-
-
 @pytest.mark.parametrize(
-    ("text", "name"), [("tiem > 3%", "time"), ("register_per_thread > 3", "registers_per_thread")]
+    ("text", "words"),
+    [
+        ("traffic > 2", "That column is sector_ratio"),
+        ("tiem > 3%", "Did you mean .*time"),
+        ("register_per_thread > 3", "Did you mean .*registers_per_thread"),
+        ("time > 3 and " * 100, "longer than"),
+    ],
 )
-def test_a_misspelt_name_is_answered_with_the_nearest(text, name):
-    with pytest.raises(InputError, match=f"Did you mean .*{name}"):
+def test_what_is_no_gate_is_answered_with_what_may_be_meant(text, words):
+    with pytest.raises(InputError, match=words):
         read_gates([text], with_base=True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "time > 3%",
-        "regressed",
-        "verdict == 'same'",
-    ],
-)
+@pytest.mark.parametrize("text", ["time > 3%", "regressed", "verdict == 'same'"])
 def test_what_needs_a_base_says_so_without(text):
     with pytest.raises(InputError, match="there is none"):
         read_gates([text], with_base=False)
     read_gates([text], with_base=True)
-
-
-def test_a_gate_has_an_end():
-    with pytest.raises(InputError, match="longer than"):
-        read_gates(["time > 3 and " * 100], with_base=True)
 
 
 @given(st.text(st.sampled_from("abtime_ ()<>=!'\"%+-0123456789.e&|\n\\µ×and or not change"), max_size=40))

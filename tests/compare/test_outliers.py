@@ -62,11 +62,15 @@ def test_few_cards_are_judged_too(cards, sure):
     assert sum(map(len, found)) >= 18
 
 
-def test_card_that_is_slow_where_one_part_binds_is_named_for_that_part():
-    (found,) = confirmed(fleet(100, slow=[("card3", "dram", 1.03)]))
-    assert found.card == "card3"
-    assert found.whole is None
-    assert [part.of for part in found.parts] == ["dram"]
+@pytest.mark.parametrize(
+    ("rounds", "slow", "parts", "cases"),
+    [({}, ("dram", 1.03), ["dram"], None), ({"rounds": 7}, ("case4", 1.05), None, ["case4"])],
+)
+def test_a_card_is_named_for_the_part_or_the_case_that_is_slow(rounds, slow, parts, cases):
+    (found,) = confirmed(fleet(100, **rounds, slow=[("card3", *slow)]))
+    assert (found.card, found.whole) == ("card3", None)
+    assert parts in (None, [part.of for part in found.parts])
+    assert cases in (None, [case.of for case in found.cases])
 
 
 def test_one_slow_case_of_one_round_is_told_and_not_confirmed():
@@ -75,13 +79,6 @@ def test_one_slow_case_of_one_round_is_told_and_not_confirmed():
     assert [(found.card, [case.of for case in found.cases]) for found in judged.outliers] == [
         ("card3", ["case4"])
     ]
-
-
-def test_one_slow_case_that_its_rounds_confirm_names_the_card():
-    (found,) = confirmed(fleet(100, rounds=7, slow=[("card3", "case4", 1.05)]))
-    assert found.card == "card3"
-    assert found.whole is None
-    assert [case.of for case in found.cases] == ["case4"]
 
 
 def test_times_of_two_values_make_no_outliers():

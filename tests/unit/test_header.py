@@ -415,10 +415,17 @@ def test_one_new_file_is_all_a_new_kernel_takes(kernel_root):
     assert [case.name for case in plan_cases(request)] == ids
 
 
-def test_step_from_a_kernel_that_is_not_in_the_ladder_is_refused(kernel_root):
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('after = "naive"', ": after of other is 'naive', not one of bulk_tile, copy_col, "),
+        ('aliases = ["COPYROW"]', r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."),
+    ],
+)
+def test_a_name_that_does_not_fit_the_ladder_is_refused(kernel_root, line, words):
     path = kernel_root / "transpose" / "other.cu"
-    path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\nafter = "naive"'))
-    with pytest.raises(HeaderError, match=r": after of other is 'naive', not one of bulk_tile, copy_col, "):
+    path.write_text(MINIMAL["transpose"].replace('title = "Mine"', f'title = "x"\n{line}'))
+    with pytest.raises(HeaderError, match=words):
         ladder("transpose")
 
 
@@ -431,13 +438,6 @@ def test_choice_of_a_kernel_that_chooses_is_refused(kernel_root):
         ladder("transpose")
     (kernel_root / "transpose" / "first.cu").unlink()
     assert any(kernel.id == "second" for kernel in ladder("transpose"))
-
-
-def test_two_kernels_of_one_name_are_refused(kernel_root):
-    path = kernel_root / "transpose" / "other.cu"
-    path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\naliases = ["COPYROW"]'))
-    with pytest.raises(HeaderError, match=r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."):
-        ladder("transpose")
 
 
 def test_a_constant_may_follow_from_the_problem():
