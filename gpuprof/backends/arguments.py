@@ -4,7 +4,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -12,7 +12,9 @@ from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.header import header_end
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
+from gpuprof.kernels.symbols import Argument as Named
 from gpuprof.kernels.symbols import ArrayPart, Members
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
@@ -80,8 +82,7 @@ _SIZE_BYTES = 4
 _FLOATS = {4: "<f", 8: "<d"}
 _HALF_BYTES = 2
 _HANDLE_BYTES = 8
-#: A member of a struct, of which nothing is known but what the header says.
-_POINTER, _UNKNOWN = Parameter("u", _HANDLE_BYTES, is_pointer=True, is_struct=False), Declared("", "", "")
+_UNKNOWN = Declared("", "", "")
 
 
 class ArrayArgument(Struct, frozen=True):
@@ -122,6 +123,34 @@ class StructArgument(Struct, frozen=True):
 
 
 Argument = ArrayArgument | ValueArgument | StructArgument | TensorMap | Texture
+#: What an argument may name besides dimensions and scalars.
+_Known = dict[str, TensorMap | Texture | ArraySpec]
+
+
+class _Taken(Struct, frozen=True):
+    """What a kernel takes in one place: as its code says, and as its source does where that is known."""
+
+    parameter: Parameter
+    written: Declared = _UNKNOWN
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether PTX says so, or the source where PTX does not tell a pointer from an integer."""
+        may_be = self.parameter.may_be_pointer
+        return bool(self.parameter.is_pointer) or (may_be and self.written.type.endswith("*"))
+
+    @property
+    def text(self) -> str:
+        kind = "a pointer" if self.is_pointer else self.parameter.text
+        return f"`{self.written.text}`, {kind}" if self.written.text else kind
+
+    def is_integer_of(self, nbytes: int) -> bool:
+        """Whether it is an integer of at least so many bytes."""
+        return self.parameter.is_integer and self.parameter.nbytes >= nbytes and not self.is_pointer
+
+
+#: The member of a struct that is an address.
+_POINTER = _Taken(Parameter("u", _HANDLE_BYTES, is_pointer=True, is_struct=False))
 
 
 def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKernel) -> tuple[Argument, ...]:
@@ -132,8 +161,7 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
-    kernel, problem = case.kernel, case.problem
-    parameters = compiled.parameters
+    kernel, parameters = case.kernel, compiled.parameters
     declared = declared_parameters(
         (kernel.source, *kernel.headers.values()), launch.entry, dict(case.defines)
     )
@@ -144,7 +172,7 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             fix="Make block in the header what the kernel was compiled for.",
         )
     if declared is None or len(declared) != len(parameters):
-        declared = tuple(Declared("", "", "") for _ in parameters)
+        declared = (_UNKNOWN,) * len(parameters)
     if len(names) != len(parameters):
         by_name = kernel.built is not None and bool(kernel.built.by)
         raise CaseFailure(
@@ -154,43 +182,33 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             or ("Profile the kernel that it launches, with what that takes." if by_name else "")
             or "Make arguments in the header say what the kernel takes, in order.",
         )
-    maps = {made.argument: made for made in case.tensor_maps}
-    textures = {made.argument: made for made in case.textures}
-    workspace = {spec.name: spec for spec in case.workspace}
+    _check_symbols(kernel, launch)
+    known: _Known = {spec.name: spec for spec in (*case.problem.arrays, *case.workspace)}
+    known |= {made.argument: made for made in case.tensor_maps}
+    known |= {made.argument: made for made in case.textures}
     bound: list[Argument] = []
     misfits: list[str] = []
-    given = zip(launch.arguments, parameters, declared, strict=True)
-    for index, (name, parameter, written) in enumerate(given, 1):
-        argument: Argument | None
-        if isinstance(name, Members):
-            argument, wanted = _struct(name, problem, workspace, parameter)
-        elif isinstance(name, ArrayPart):
-            spec = workspace.get(name.name) or problem.array(name.name)
-            argument, wanted = _array(spec, parameter, written, name)
-        elif isinstance(name, int):
-            argument, wanted = _size(str(name), name, parameter, written)
-            if not name and _is_pointer(parameter, written):  # the null pointer
-                argument = ValueArgument("0", bytes(parameter.nbytes))
-        elif name in maps:
-            fits = parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
-            argument = maps[name] if fits else None
-            wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
-        elif name in textures:
-            fits = _takes_integer(parameter, written, _HANDLE_BYTES) and parameter.nbytes == _HANDLE_BYTES
-            argument = textures[name] if fits else None
-            wanted = f"a {textures[name].word}, {textures[name].c_type}"
-        elif name in problem.dimensions:
-            argument, wanted = _size(name, problem.dimensions[name], parameter, written)
-        elif name in problem.scalars:
-            argument, wanted = _number(name, problem, parameter, written)
-        else:
-            argument, wanted = _array(workspace.get(name) or problem.array(name), parameter, written)
-        if argument is None or (written.type in HANDLES and not isinstance(argument, Texture)):
-            kind = "a pointer" if _is_pointer(parameter, written) else parameter.text
-            taken = f"`{written.text}`, {kind}" if written.text else kind
-            misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted or 'a number'}")
+    for index, name in enumerate(launch.arguments):
+        taken = _Taken(parameters[index], declared[index])
+        argument = _bind(name, taken, case.problem, known)
+        if taken.written.type in HANDLES and not isinstance(argument, str | Texture):
+            argument = "a number"
+        if isinstance(argument, str):
+            misfits.append(f"argument {index + 1} of {function} is {taken.text}, and {name} is {argument}")
         else:
             bound.append(argument)
+    if misfits:
+        raise CaseFailure(
+            f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
+            fix=reordering(names, declared)
+            or _naming_views(names, declared, known)
+            or _naming_members(launch.arguments, parameters)
+            or "Fix the kernel's parameters, or in its header the order of arguments or an array's dtype.",
+        )
+    return tuple(bound)
+
+
+def _check_symbols(kernel: Kernel, launch: OneLaunch) -> None:
     texts = (kernel.source, *kernel.headers.values())
     for symbol in launch.symbols if kernel.built is None else ():
         name = symbol.name.rpartition("::")[2]
@@ -199,15 +217,6 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
                 f"The header of {kernel.id} sets {symbol.name}, and {kernel.file_name} has no such variable.",
                 fix="Name a __constant__ or __device__ variable under [symbols].",
             )
-    if misfits:
-        raise CaseFailure(
-            f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
-            fix=reordering(names, declared)
-            or _naming_views(names, declared, textures)
-            or _naming_members(launch.arguments, parameters)
-            or "Fix the kernel's parameters, or in its header the order of arguments or an array's dtype.",
-        )
-    return tuple(bound)
 
 
 def _counted(declared: Sequence[Declared]) -> str:
@@ -225,12 +234,12 @@ def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
     return f"By its parameters' names: arguments = [{listed}]."
 
 
-def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: Collection[str]) -> str:
+def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: _Known) -> str:
     """What the header should say of parameters that are textures or surfaces, where it does not."""
     tables = [
         f"[{HANDLES[one.type]}.{name if name.isidentifier() else one.name}]"
         for name, one in zip(names, declared, strict=True)
-        if one.type in HANDLES and name not in known
+        if one.type in HANDLES and not isinstance(known.get(name), Texture)
     ]
     return f"Say how they are read, in a table each: {', '.join(tables)}." if tables else ""
 
@@ -242,103 +251,103 @@ def _naming_members(arguments: Sequence[object], parameters: Sequence[Parameter]
     return 'The members of a struct stand in braces, in order: "{x, n}".' if plain else ""
 
 
-def _array(
-    spec: ArraySpec, parameter: Parameter, written: Declared, part: ArrayPart | None = None
-) -> tuple[Argument | None, str]:
+def _bind(given: Named, taken: _Taken, problem: Problem, known: _Known) -> Argument | str:
+    """What to pass for one argument; where it does not fit, what it is, as the end of a sentence."""
+    if isinstance(given, Members):
+        return _struct(given, taken, problem, known)
+    if isinstance(given, int):
+        is_null = not given and taken.is_pointer
+        return ValueArgument("0", bytes(taken.parameter.nbytes)) if is_null else _size("", given, taken)
+    part = given if isinstance(given, ArrayPart) else None
+    found = known.get(str(given))
+    if isinstance(found, ArraySpec):
+        return _array(found, taken, part)
+    if found is not None:
+        return _opaque(found, taken)
+    if given in problem.dimensions:
+        return _size(str(given), problem.dimensions[str(given)], taken)
+    return _number(str(given), problem, taken)
+
+
+def _opaque(made: TensorMap | Texture, taken: _Taken) -> Argument | str:
+    if isinstance(made, TensorMap):
+        fits = taken.parameter.is_struct and taken.parameter.nbytes == TENSOR_MAP_BYTES
+        return made if fits else f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
+    fits = taken.is_integer_of(_HANDLE_BYTES) and taken.parameter.nbytes == _HANDLE_BYTES
+    return made if fits else f"a {made.word}, {made.c_type}"
+
+
+def _array(spec: ArraySpec, taken: _Taken, part: ArrayPart | None) -> Argument | str:
     element = ELEMENT_TYPES[part.dtype if part and part.dtype else spec.dtype]
-    fits = parameter.may_be_pointer and points_to(written.type, element) is not False
-    # Compilers of other languages pass an array as a struct of its address and what of it is not constant.
-    fits = fits or (not written.text and parameter.may_hold_pointer)
     offset = part.offset if part else 0
     if not 0 <= offset < max(1, spec.elements):
-        return None, f"an array of {spec.elements} elements, which has none at {offset}"
-    offset *= ELEMENT_TYPES[spec.dtype].nbytes
-    return (ArrayArgument(spec.name, offset) if fits else None), f"an array of {element.c_type}"
+        return f"an array of {spec.elements} elements, which has none at {offset}"
+    fits = taken.parameter.may_be_pointer and points_to(taken.written.type, element) is not False
+    # Compilers of other languages pass an array as a struct of its address and what of it is not constant.
+    if fits or (not taken.written.text and taken.parameter.may_hold_pointer):
+        return ArrayArgument(spec.name, offset * ELEMENT_TYPES[spec.dtype].nbytes)
+    return f"an array of {element.c_type}"
 
 
-def _struct(
-    members: Members, problem: Problem, workspace: Mapping[str, ArraySpec], parameter: Parameter
-) -> tuple[Argument | None, str]:
+def _struct(members: Members, taken: _Taken, problem: Problem, known: _Known) -> Argument | str:
     """A struct whose members lie as in C: each at a multiple of its own size."""
     placed: list[tuple[int, ArrayArgument | ValueArgument]] = []
     end, widest = 0, 1
     for item, dtype in zip(members.items, members.dtypes, strict=True):
-        is_scalar = isinstance(item, str) and item in problem.scalars
-        dtype = dtype or (problem.scalar_type(str(item)) if is_scalar else "i32")
-        number = problem.dimensions.get(item, item) if isinstance(item, str) else item
-        member: Argument | None
-        if isinstance(number, int):
-            member, wanted = _size(str(number), number, _value_of(dtype), _UNKNOWN)
-        elif is_scalar:
-            member, wanted = _number(str(item), problem, _value_of(dtype), _UNKNOWN)
-        else:
-            spec = workspace.get(str(item)) or problem.array(str(item))
-            part = item if isinstance(item, ArrayPart) else None
-            member, wanted = _array(spec, _POINTER, _UNKNOWN, part)
+        # A size is of any width here: the header says of which.
+        given = problem.dimensions.get(item, item) if isinstance(item, str) else item
+        if isinstance(given, str) and given in problem.scalars:
+            dtype = dtype or problem.scalar_type(given)
+        is_array = str(given) in known
+        member = _bind(given, _POINTER if is_array else _value_of(dtype or "i32"), problem, known)
         if not isinstance(member, ArrayArgument | ValueArgument):
-            return None, f"a struct, whose {item} is {wanted}"
+            return f"a struct, whose {item} is {member}"
         nbytes = _HANDLE_BYTES if isinstance(member, ArrayArgument) else len(member.content)
         start = -(-end // nbytes) * nbytes
         placed.append((start, member))
         end, widest = start + nbytes, max(widest, nbytes)
     end = -(-end // widest) * widest
-    return (
-        StructArgument(end, tuple(placed)) if end == parameter.nbytes else None
-    ), f"a struct of {end} bytes"
+    fits = end == taken.parameter.nbytes
+    return StructArgument(end, tuple(placed)) if fits else f"a struct of {end} bytes"
 
 
-def _value_of(dtype: str) -> Parameter:
+def _value_of(dtype: str) -> _Taken:
     kind = ELEMENT_TYPES[dtype]
-    return Parameter(
-        "f" if kind.roundoff else "s",
-        kind.nbytes,
-        is_pointer=False,
-        is_struct=kind.nbytes == _HALF_BYTES and bool(kind.roundoff),
-    )
+    is_half = kind.nbytes == _HALF_BYTES and bool(kind.roundoff)
+    return _Taken(Parameter("f" if kind.roundoff else "s", kind.nbytes, is_pointer=False, is_struct=is_half))
 
 
-def _is_pointer(parameter: Parameter, written: Declared) -> bool:
-    """Whether PTX says so, or the source where PTX does not tell a pointer from an integer."""
-    return bool(parameter.is_pointer) or (parameter.may_be_pointer and written.type.endswith("*"))
-
-
-def _takes_integer(parameter: Parameter, written: Declared, nbytes: int) -> bool:
-    return parameter.is_integer and parameter.nbytes >= nbytes and not _is_pointer(parameter, written)
-
-
-def _size(name: str, value: int, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
-    # A constant of the header may be of any width that holds it: `bool` too.
-    if not _takes_integer(parameter, written, 1 if name == str(value) else _SIZE_BYTES):
-        return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
-    signed = bool(written.type) and not re.search(r"\bu(?:nsigned|int|long|short)\w*|size_t", written.type)
-    largest = 2 ** (8 * parameter.nbytes - 1) - 1
+def _size(name: str, value: int, taken: _Taken) -> Argument | str:
+    """A size by its name, or a constant of the header: that may be of any width that holds it, `bool` too."""
+    nbytes, written = taken.parameter.nbytes, taken.written.type
+    if not taken.is_integer_of(_SIZE_BYTES if name else 1):
+        return f"a size, an integer of at least {_SIZE_BYTES} bytes"
+    signed = bool(written) and not re.search(r"\bu(?:nsigned|int|long|short)\w*|size_t", written)
+    largest = 2 ** (8 * nbytes - 1) - 1
     if signed and value > largest:
-        number = "" if name == str(value) else f"{value}, "
-        return None, f"{number}an overflow: the largest {written.type} is {largest}"
-    if not -(2 ** (8 * parameter.nbytes - 1)) <= value < 2 ** (8 * parameter.nbytes):
-        return None, f"{value}, which needs more than {parameter.nbytes} bytes"
-    return ValueArgument(name, value.to_bytes(parameter.nbytes, "little", signed=value < 0)), ""
+        number = f"{value}, " if name else ""
+        return f"{number}an overflow: the largest {written} is {largest}"
+    if not -(2 ** (8 * nbytes - 1)) <= value < 2 ** (8 * nbytes):
+        return f"{value}, which needs more than {nbytes} bytes"
+    return ValueArgument(name or str(value), value.to_bytes(nbytes, "little", signed=value < 0))
 
 
-def _number(
-    name: str, problem: Problem, parameter: Parameter, written: Declared
-) -> tuple[Argument | None, str]:
+def _number(name: str, problem: Problem, taken: _Taken) -> Argument | str:
     """A scalar: whatever the kernel takes it as, it is the number that the reference computes with."""
     kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
-    if kind.roundoff:
+    parameter, content = taken.parameter, b""
+    if not kind.roundoff:
+        bits = 8 * parameter.nbytes
+        if taken.is_integer_of(1) and -(2 ** (bits - 1)) <= value < 2**bits:
+            content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0)
+    elif parameter.is_float and parameter.nbytes in _FLOATS:
+        content = struct.pack(_FLOATS[parameter.nbytes], value)
+    elif parameter.is_struct:
         # A half is a struct of its bits; it may stand for a number that it holds.
         half = problem.scalar_type(name) if kind.nbytes == _HALF_BYTES else problem.dtype
-        is_half = parameter.is_struct and parameter.nbytes == ELEMENT_TYPES[half].nbytes == _HALF_BYTES
-        as_half = rounded(value, half) if is_half else None
-        fits = (parameter.is_float and parameter.nbytes in _FLOATS) or as_half == value
-        if as_half is not None:
+        is_half = parameter.nbytes == ELEMENT_TYPES[half].nbytes == _HALF_BYTES
+        if is_half and (as_half := rounded(value, half)) == value:
             content = as_half.tobytes()
-        else:
-            content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
-    else:
-        bits = 8 * parameter.nbytes
-        fits = _takes_integer(parameter, written, 1) and -(2 ** (bits - 1)) <= value < 2**bits
-        content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""
     return (
-        ValueArgument(name, content) if fits else None
-    ), f"a number of type {kind.c_type} ({kind.nbytes} bytes)"
+        ValueArgument(name, content) if content else f"a number of type {kind.c_type} ({kind.nbytes} bytes)"
+    )
