@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Records with other values in some fields."""
+"""Records with other values in some fields, and records by what they have in common."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -14,3 +15,15 @@ else:
     def replace(record: Any, /, **fields: Any) -> Any:
         """A copy of a struct or a dataclass with these values."""
         return (structs if isinstance(record, Struct) else dataclasses).replace(record, **fields)
+
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by their key, in the order in which they come."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found

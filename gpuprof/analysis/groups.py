@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.records import grouped
 from gpuprof.results import KernelRecord, Measurement, ProblemRecord, Run
 
 
@@ -70,16 +71,16 @@ def groups(run: Run) -> tuple[Group, ...]:
     Kernels of different options share a group: they do the same work and differ in how. The groups of one
     problem stand together, a ladder a card.
     """
-    buckets: dict[tuple[str, str, str], dict[int, list[Measurement]]] = {}
-    for case in run.cases:
-        scalars = ", ".join(f"{name} = {value:g}" for name, value in case.problem.scalars.items())
-        key = (case.problem.operation, case.problem.dtype, scalars)
-        buckets.setdefault(key, {}).setdefault(case.device, []).append(case)
     return tuple(
         _group(run, key, device, cases)
-        for key, by_device in buckets.items()
-        for device, cases in by_device.items()
+        for key, alike in grouped(run.cases, _kind_of).items()
+        for device, cases in grouped(alike, lambda case: case.device).items()
     )
+
+
+def _kind_of(case: Measurement) -> tuple[str, str, str]:
+    scalars = ", ".join(f"{name} = {value:g}" for name, value in case.problem.scalars.items())
+    return case.problem.operation, case.problem.dtype, scalars
 
 
 def _group(run: Run, key: tuple[str, str, str], device: int, cases: list[Measurement]) -> Group:
@@ -120,11 +121,8 @@ def name_of(run: Run, kernel: KernelRecord) -> str:
 
 
 def _slices(cases: list[Measurement], device_label: str) -> tuple[SizeSlice, ...]:
-    by_label: dict[str, list[Measurement]] = {}
-    for case in cases:
-        by_label.setdefault(case.problem.label, []).append(case)
     slices = [
         SizeSlice(label, held[0].problem, tuple(held), held[0].device, device_label)
-        for label, held in by_label.items()
+        for label, held in grouped(cases, lambda case: case.problem.label).items()
     ]
     return tuple(sorted(slices, key=lambda item: (item.problem.flops, item.problem.min_bytes)))

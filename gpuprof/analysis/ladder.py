@@ -17,7 +17,7 @@ from gpuprof.analysis.limits import Limits, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, differ, speed_of
 from gpuprof.analysis.status import is_ceiling, is_reference, on_host, status_of
-from gpuprof.records import replace
+from gpuprof.records import grouped, replace
 from gpuprof.results import Direction, KernelRecord, Measurement, Run
 
 #: A figure that moves by no more than this share of what it was stays.
@@ -168,11 +168,8 @@ def rungs_of(run: Run) -> dict[int, Rung]:
 
 
 def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
-    by_kernel: dict[str, list[Measurement]] = {}
-    for case in size.cases:
-        by_kernel.setdefault(case.kernel, []).append(case)
     rungs = []
-    for kernel_id, cases in by_kernel.items():
+    for kernel_id, cases in grouped(size.cases, lambda case: case.kernel).items():
         record = kernel_record(run, kernel_id)
         case = min(cases, key=lambda item: _standing(run, item, record.parameters))
         rungs.append(

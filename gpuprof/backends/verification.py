@@ -11,6 +11,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
+from gpuprof.problems.unordered import compare_unordered
 from gpuprof.problems.wrong_values import describe_wrong
 from gpuprof.records import replace
 from gpuprof.results import Verification
@@ -65,6 +66,20 @@ def compare_output(
     )
     places = range(spec.elements) if indices is None else indices
     return verification_of(spec, bound, compared, detail, wrong, places)
+
+
+def compare_without_order(
+    problem: Problem,
+    spec: ArraySpec,
+    read: Callable[[ArraySpec], Array],
+    expected: Expected,
+    missing: Array | None = None,
+) -> Verification:
+    """Hold an output whose elements have no order against its reference on the host."""
+    values, *keys = map(read, (spec, *map(problem.array, problem.checks[spec.name].together)))
+    bound = problem.bound(spec.name)
+    compared, detail = compare_unordered(spec, values, expected, bound, missing, keys)
+    return verification_of(spec, bound, compared, detail)
 
 
 def worst(found: Sequence[Verification]) -> Verification:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from gpuprof.records import grouped
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
@@ -174,16 +175,16 @@ def match(base: Run, new: Run) -> list[Pair]:
     def whole(run: Run, case: Measurement) -> Key:
         return (*problem(run, case), *of_launch(case))
 
-    olds = _by_key(base, whole)
+    olds = _indices(base, whole)
     # What occurs twice is paired first with first.
     of_new = {
         index: old
-        for key, indices in _by_key(new, whole).items()
+        for key, indices in _indices(new, whole).items()
         for old, index in zip(olds.get(key, ()), indices, strict=False)
     }
     moved: dict[int, tuple[str, ...]] = {}
-    olds = _by_key(base, problem)
-    for key, indices in _by_key(new, problem).items():
+    olds = _indices(base, problem)
+    for key, indices in _indices(new, problem).items():
         candidates = olds.get(key, [])
         if len(indices) == len(candidates) == 1 and indices[0] not in of_new:
             of_new[indices[0]] = candidates[0]
@@ -202,11 +203,8 @@ def of_launch(case: Measurement) -> Key:
     return launch, () if case.chosen else tuple(sorted(case.params.items()))
 
 
-def _by_key(run: Run, key: KeyOf) -> dict[Key, list[int]]:
-    found: dict[Key, list[int]] = {}
-    for index, case in enumerate(run.cases):
-        found.setdefault(key(run, case), []).append(index)
-    return found
+def _indices(run: Run, key: KeyOf) -> dict[Key, list[int]]:
+    return grouped(range(len(run.cases)), lambda index: key(run, run.cases[index]))
 
 
 def _moved(base: Measurement, new: Measurement) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpuprof.errors import BackendUnavailable
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
+from gpuprof.records import grouped
 from gpuprof.toolchain.assembling import installed, packaged
 from gpuprof.toolchain.cache import kept_together
 
@@ -60,11 +61,8 @@ def disassemble_together(cubins: Sequence[bytes]) -> list[str]:
     Raises:
         BackendUnavailable: nvdisasm is missing, or cannot read one of the files.
     """
-    kinds: dict[tuple[object, ...], list[int]] = {}
-    for number, cubin in enumerate(cubins):
-        kinds.setdefault(kind_of(cubin), []).append(number)
     found = [""] * len(cubins)
-    for numbers in kinds.values():
+    for numbers in grouped(range(len(cubins)), lambda number: kind_of(cubins[number])).values():
         for number, listing in zip(numbers, _of_one_kind([cubins[n] for n in numbers]), strict=True):
             found[number] = listing
     return found

@@ -24,7 +24,7 @@ from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import split_list
-from gpuprof.records import replace
+from gpuprof.records import grouped, replace
 from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
 from gpuprof.text import KERNEL_ENDINGS, Extent
@@ -341,7 +341,7 @@ def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
     """
     cases: list[Case] = []
     for size in request.sizes:
-        for problem, selections in _by_problem(request, size):
+        for problem, selections in _by_problem(request, size).items():
             for selection in selections:
                 cases += _cases_of(request, selection, problem)
         if references:
@@ -352,13 +352,9 @@ def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
     return cases
 
 
-def _by_problem(request: Request, size: tuple[int, ...]) -> list[tuple[Problem, list[Selection]]]:
+def _by_problem(request: Request, size: tuple[int, ...]) -> dict[Problem, list[Selection]]:
     """Selections that compute the same, in the order in which the first of each stands."""
-    found: dict[Problem, list[Selection]] = {}
-    for selection in request.selections:
-        problem = request.problem(size, selection.kernel.options)
-        found.setdefault(problem, []).append(selection)
-    return list(found.items())
+    return grouped(request.selections, lambda one: request.problem(size, one.kernel.options))
 
 
 def _base_problem(request: Request, size: tuple[int, ...]) -> Problem:
@@ -367,7 +363,7 @@ def _base_problem(request: Request, size: tuple[int, ...]) -> Problem:
     A library is as fast in either storage order: one row serves a ladder of both.
     """
     default = request.problem(size, {})
-    problems = [problem for problem, _ in _by_problem(request, size) if not problem.is_ceiling]
+    problems = [problem for problem in _by_problem(request, size) if not problem.is_ceiling]
     return default if default in problems or not problems else problems[0]
 
 

@@ -36,7 +36,7 @@ from gpuprof.ncu.outcome import (
 from gpuprof.ncu.read import ProfiledLaunch, read_report
 from gpuprof.ncu.tool import Ncu, NcuError, NcuReadError, diagnose, diagnose_launch, find_ncu, first_error
 from gpuprof.options import RunOptions
-from gpuprof.records import replace
+from gpuprof.records import grouped, replace
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import format_extent
@@ -63,9 +63,8 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
         for event in ended.events
         if event.kind in ("refused", "failed") and event.index is not None
     }
-    brought: dict[int, list[tuple[Attempt, CaseProfile]]] = {}
-    for attempt, launch in zip(made, launches, strict=False):
-        brought.setdefault(attempt.index, []).append((attempt, _checked(attempt, launch)))
+    pairs = [(attempt, _checked(attempt, launch)) for attempt, launch in zip(made, launches, strict=False)]
+    brought = grouped(pairs, lambda pair: pair[0].index)
     for attempt in made:
         held = brought.get(attempt.index, [])
         if len(held) == attempt.launched.launches:

@@ -11,6 +11,7 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, combined, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
+from gpuprof.records import grouped
 from gpuprof.results import Measurement, Run
 from gpuprof.text import Extent, format_extent
 
@@ -112,14 +113,14 @@ def _by_code(
     run: Run, keys: dict[Place, Key], launches: Sequence[ProfiledLaunch]
 ) -> dict[Place, ProfiledLaunch]:
     """Launches by what fits them alone, counting as one the cases that ran one kernel on one problem."""
-    alike: dict[tuple[object, ...], list[Place]] = {}
-    for place, key in keys.items():
+
+    def same(place: Place) -> tuple[object, ...]:
         case = run.cases[place[0]]
-        same = (case.ran, case.problem.key, tuple(case.params.items()), place[1], key)
-        alike.setdefault(same, []).append(place)
-    firsts = {places[0]: keys[places[0]] for places in alike.values()}
-    found = _by_key(firsts, launches)
-    return {place: found[held[0]] for held in alike.values() if held[0] in found for place in held}
+        return case.ran, case.problem.key, tuple(case.params.items()), place[1], keys[place]
+
+    alike = grouped(keys, same).values()
+    found = _by_key({places[0]: keys[places[0]] for places in alike}, launches)
+    return {place: found[places[0]] for places in alike if places[0] in found for place in places}
 
 
 def _by_key(keys: dict[Place, Key], launches: Sequence[ProfiledLaunch]) -> dict[Place, ProfiledLaunch]:

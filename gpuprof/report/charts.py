@@ -17,9 +17,10 @@ from gpuprof.analysis.figures import Subject, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.models import REASONS, reasons_text
-from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
-from gpuprof.analysis.speed import Limit, Speed, limit_of, rate, rate_at
+from gpuprof.analysis.roofline import Level, Roofline
+from gpuprof.analysis.speed import Limit, limit_of, rate, rate_at
 from gpuprof.analysis.status import status_of
+from gpuprof.records import grouped
 from gpuprof.report.case_table import block_phrase, cell_of
 from gpuprof.report.ladder_table import steps_to
 from gpuprof.report.svg.bar_rows import bar_rows
@@ -260,11 +261,9 @@ def scaling_chart(run: Run, group: Group, anchors: dict[str, str], telling: Sequ
 
     Of many kernels the references and those that tell most are drawn; a closer look has the others.
     """
-    held: dict[str, list[tuple[Rung, Speed]]] = {}
-    for size in group.sizes:
-        for rung in build_ladder(run, size).rungs:
-            if rung.speed is not None:
-                held.setdefault(rung.kernel.id, []).append((rung, rung.speed))
+    rungs = (rung for size in group.sizes for rung in build_ladder(run, size).rungs)
+    timed = ((rung, rung.speed) for rung in rungs if rung.speed is not None)
+    held = grouped(timed, lambda found: found[0].kernel.id)
     edges = {size.problem.edge for size in group.sizes}
     if len(edges) < 2 or not held:
         return None
@@ -351,9 +350,7 @@ def _axis(title: str, low: float, high: float, logarithmic: bool = False) -> Cha
 
 def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling: Sequence[str]) -> Chart:
     last = level.points[-1].size
-    held: dict[str, list[RooflinePoint]] = {}
-    for point in level.points:
-        held.setdefault(point.kernel, []).append(point)
+    held = grouped(level.points, lambda point: point.kernel)
     order = sorted(held, key=lambda kernel: telling.index(kernel) if kernel in telling else len(telling))
     largest = {kernel: points[-1] for kernel, points in held.items() if points[-1].size == last}
     # Where none of the few has its bytes counted, what has is shown.

@@ -21,6 +21,7 @@ from gpuprof.analysis.limits import Floor, Limits
 from gpuprof.analysis.models import REASONS, modelled_text, reasons_text, stalled
 from gpuprof.analysis.status import blocks_of, status_of
 from gpuprof.devices.occupancy import occupancy_limits
+from gpuprof.records import grouped
 from gpuprof.report.case_table import cell_of, format_block, missing, modelled_cell, outcome_of
 from gpuprof.report.document import (
     Cell,
@@ -121,12 +122,9 @@ def kernel_sections(
     run: Run, ladders: list[SizeLadder], anchors: dict[str, str]
 ) -> tuple[KernelSection, ...]:
     """One section per kernel, in ladder order."""
-    held: dict[str, list[tuple[SizeLadder, Rung]]] = {}
-    for ladder in ladders:
-        for rung in ladder.rungs:
-            held.setdefault(rung.kernel.id, []).append((ladder, rung))
+    pairs = ((ladder, rung) for ladder in ladders for rung in ladder.rungs)
     ordered = sorted(
-        held.values(),
+        grouped(pairs, lambda found: found[1].kernel.id).values(),
         key=lambda found: (found[0][1].is_reference, found[0][1].kernel.operation, found[0][1].kernel.rung),
     )
     return tuple(_section(run, found, anchors) for found in ordered)

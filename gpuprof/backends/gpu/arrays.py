@@ -139,8 +139,8 @@ class ProblemArrays:
         spec = self.problem.array(name)
         if not spec.is_read:
             return bytes([POISON]) * spec.nbytes
-        held = self._initial.get(name) or self._buffers[name]
-        return bytes(held.download(numpy_dtype(spec.dtype), count=spec.elements).tobytes())
+        buffer = self._initial.get(name) or self._buffers[name]
+        return bytes(buffer.held(spec).tobytes())
 
     def follow_inputs(self, changed: Callable[[], None] | None) -> None:
         """Say what is to be done where the inputs become others; None for nothing."""
@@ -198,10 +198,7 @@ class ProblemArrays:
 
     def outputs(self) -> dict[str, Array]:
         self._textures.drain()
-        return {
-            spec.name: self._buffers[spec.name].download(numpy_dtype(spec.dtype), count=spec.elements)
-            for spec in self.problem.outputs
-        }
+        return {spec.name: self._buffers[spec.name].held(spec) for spec in self.problem.outputs}
 
     def verify(self) -> Verification:
         """Compare the outputs, element by element, with their references."""

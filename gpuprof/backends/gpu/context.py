@@ -15,6 +15,8 @@ from gpuprof.backends.gpu.device_code import compiled_code, file_name
 from gpuprof.backends.gpu.driver import DriverError, call, device_handle, driver, pci_bus_id
 from gpuprof.cubin_file import misplaced_shared
 from gpuprof.errors import CaseFailure, CompileError
+from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.problem import ArraySpec
 from gpuprof.text import Extent
 
 _LOG_BYTES = 1 << 16
@@ -135,6 +137,10 @@ class DeviceBuffer:
         source = self.address + offset * host.itemsize
         call("copying from the device", driver().cuMemcpyDtoH(host.ctypes.data, source, host.nbytes))
         return host
+
+    def held(self, spec: ArraySpec) -> Any:
+        """The whole array that is here."""
+        return self.download(numpy_dtype(spec.dtype), count=spec.elements)
 
     def overrun(self) -> str:
         """Where something was written beyond the buffer: `before the start`, `past the end` or nowhere."""

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from gpuprof.backends.gpu import ahead
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode
-from gpuprof.backends.verification import compare_output, verification_of
+from gpuprof.backends.verification import compare_output, compare_without_order
 from gpuprof.errors import CaseFailure
 from gpuprof.machine import memory_limited
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
-from gpuprof.problems.unordered import compare_unordered
 from gpuprof.records import replace
 from gpuprof.results import Verification
 
@@ -84,10 +83,12 @@ class FreshInputs:
         indices, expected = self._picks[spec.name]
         dtype = numpy_dtype(spec.dtype)
         if self._problem.checks[spec.name].unordered:
-            found = verify_unordered(self._problem, spec, buffers, expected)
+            found = compare_without_order(
+                self._problem, spec, lambda one: buffers[one.name].held(one), expected
+            )
             return found if found.passed else replace(found, detail=self._with_others(found.detail))
         if spec.nbytes <= _FEW_BYTES:
-            values = got.download(dtype, count=spec.elements)[indices]
+            values = got.held(spec)[indices]
         else:
             values = np.concatenate([got.download(dtype, count=1, offset=int(place)) for place in indices])
         found = compare_output(self._problem, spec, values, expected, indices)
@@ -145,14 +146,3 @@ def with_picks(problem: Problem, seed: int) -> tuple[Mapping[str, Array], dict[s
         indices = np.sort(rng.choice(spec.elements, min(_PICKS, spec.elements), replace=False))
         picks[spec.name] = indices, problem.reference_at(inputs, spec.name, indices)
     return inputs, picks
-
-
-def verify_unordered(
-    problem: Problem, spec: ArraySpec, buffers: Mapping[str, DeviceBuffer], expected: Expected
-) -> Verification:
-    """Hold an output whose elements have no order against its reference, on the host."""
-    wanted = [spec, *map(problem.array, problem.checks[spec.name].together)]
-    values, *keys = (buffers[one.name].download(numpy_dtype(one.dtype), count=one.elements) for one in wanted)
-    bound = problem.bound(spec.name)
-    compared, detail = compare_unordered(spec, values, expected, bound, keys=keys)
-    return verification_of(spec, bound, compared, detail)

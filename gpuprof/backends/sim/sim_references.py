@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.verification import compare_output, verification_of, worst
+from gpuprof.backends.verification import compare_output, compare_without_order, worst
 from gpuprof.executor import Buffer, Kept
 from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
-from gpuprof.problems.unordered import compare_unordered
 from gpuprof.results import Verification
 
 #: Elements whose references are kept for the next kernel that is sampled in the same places.
@@ -58,32 +57,23 @@ class References:
             )
 
     def _verify(self, spec: ArraySpec, buffers: Mapping[str, Buffer], whole: bool) -> Verification:
-        buffer, check = buffers[spec.name], self.problem.checks[spec.name]
+        buffer = buffers[spec.name]
         written = buffer.written_mask()
         indices = np.arange(spec.elements) if whole else np.flatnonzero(written)
-        bound = self.problem.bound(spec.name)
         if not len(indices):
-            return Verification(
-                None, None, bound.relative, 0, detail=f"the sampled blocks wrote nothing to {spec.name}"
-            )
-        if check.unordered:
-            missing = None if spec.is_read else ~written
+            bound, detail = self.problem.bound(spec.name), f"the sampled blocks wrote nothing to {spec.name}"
+            return Verification(None, None, bound.relative, 0, detail=detail)
+        # What nobody wrote is wrong, whatever happens to be there.
+        missing = None if spec.is_read else ~written
+        if self.problem.checks[spec.name].unordered:
             every = self._expected(spec, indices, whole=True)
-            compared, detail = compare_unordered(
-                spec,
-                buffer.array(),
-                every,
-                bound,
-                missing,
-                [buffers[name].array() for name in check.together],
+            return compare_without_order(
+                self.problem, spec, lambda one: buffers[one.name].array(), every, missing
             )
-            return verification_of(spec, bound, compared, detail)
         expected = self._expected(spec, indices, whole)
         got = buffer.array() if whole else buffer.array()[indices]
         if not whole:
             return compare_output(self.problem, spec, got, expected, indices)
-        # What nobody wrote is wrong, whatever happens to be there.
-        missing = None if spec.is_read else ~written
         return compare_output(self.problem, spec, got, expected, unwritten=~written, missing=missing)
 
     def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:
