@@ -90,20 +90,14 @@ def test_condition_that_only_one_card_has_is_a_cause():
         assert found.causes == (f"load: {load.text}",)
 
 
-def on_card(run, number, state):
-    cases = [
-        replace(case, clocks=Clocks(state, state)) if case.device == number and case.clocks else case
-        for case in run.cases
-    ]
-    return replace(run, cases=tuple(cases))
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_lower_clock_and_what_holds_it_back_are_causes(count):
     run = cards(count, {0: 0.1})
     usual = next(case.clocks for case in run.cases if case.clocks).after
     low = replace(usual, sm_mhz=1700, throttle_reasons=("software thermal slowdown",))
-    (found,) = outliers(on_card(run, 0, low)).values()
+    slow = Clocks(low, low)
+    cases = [replace(one, clocks=slow) if one.device == 0 and one.clocks else one for one in run.cases]
+    (found,) = outliers(replace(run, cases=tuple(cases))).values()
     assert found.causes == (
         "held back: software thermal slowdown",
         f"SM clock 1,700 MHz where others have {usual.sm_mhz:,}",

@@ -49,16 +49,12 @@ def problems_of(kernel):
     dimensions = shipped_operation(kernel.operation).dimensions
     sizes = SIZES.get(kernel.operation) or [(size,) * len(dimensions) for size in RAGGED]
     scalings = [{}]
-    if (scalars := SCALARS.get(kernel.operation)) and (kernel.choices or scalars.keys() <= taken(kernel)):
+    scalars = SCALARS.get(kernel.operation)
+    if scalars and (kernel.choices or scalars.keys() <= {*kernel.arguments}):
         scalings.append(scalars)
     dtypes = kernel.dtypes or [make_request(shipped_ladder(kernel.operation), [Selection(kernel)]).dtype]
     for size, dtype, scalars in itertools.product(sizes, dtypes, scalings):
         yield problem_for(kernel, *size, dtype=dtype, **scalars)
-
-
-def taken(kernel):
-    """The names of what a kernel takes."""
-    return set(kernel.arguments)
 
 
 def blocks_of(kernel):

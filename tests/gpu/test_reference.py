@@ -36,12 +36,6 @@ def arrays_of(backend, problem):
     return ProblemArrays(backend._arrays.code, problem, 3, backend._context.free_bytes)
 
 
-def output_of(problem):
-    """Name and number of elements of the one output."""
-    (spec,) = problem.outputs
-    return spec.name, spec.elements
-
-
 def expected_of(problem):
     """The values and magnitudes of the one output, by NumPy."""
     (expected,) = problem.reference(problem.inputs(3)).values()
@@ -52,9 +46,9 @@ def expected_of(problem):
 def test_device_reference_equals_numpy(backend, problem):
     arrays = arrays_of(backend, problem)
     try:
-        name, elements = output_of(problem)
+        (spec,) = problem.outputs
         expected, magnitude = expected_of(problem)
-        found = arrays.expected.download(problem.array(name), begin=0, count=elements)
+        found = arrays.expected.download(spec, begin=0, count=spec.elements)
         got = found.values
         if problem.operation.name == "transpose":
             np.testing.assert_array_equal(got, expected)

@@ -150,21 +150,16 @@ def executed(operation, name, size, dtype, linked):
     return counted
 
 
-def rung_of(kernel):
-    """The rung of a kernel above the one that its step starts from."""
+@pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
+def test_figures_move_as_the_header_says(kernel, monkeypatch):
+    monkeypatch.setattr(SimBackend, "run", counts_only)
     pair = (find_kernel(kernel.operation, kernel.after), kernel)
     size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
     linked = any(name.startswith(LINKED) for name in kernel.moves)
     cases = [executed(one.operation, one.id, size, kernel.dtypes[0], linked) for one in pair]
     run = plain_run([one.record() for one in pair], cases, backend="sim")
     (group,) = groups(run)
-    return build_ladder(run, group.sizes[0]).rung(kernel.id)
-
-
-@pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
-def test_figures_move_as_the_header_says(kernel, monkeypatch):
-    monkeypatch.setattr(SimBackend, "run", counts_only)
-    rung = rung_of(kernel)
+    rung = build_ladder(run, group.sizes[0]).rung(kernel.id)
     if rung.case.outcome == "skipped":
         pytest.skip(f"{kernel.id}: {rung.case.reason}")
     assert rung.previous == kernel.after

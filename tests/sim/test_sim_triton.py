@@ -40,20 +40,15 @@ def product(A, B, C, M, N, K, BLOCK: tl.constexpr):
     tl.store(C + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))
 
 
-def by_block(meta):
-    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
-
-
-def call(function, expected=X + Y, constants=(("BLOCK", 128),), grid=by_block, **more):
+def call(function, expected=X + Y, constants=(("BLOCK", 128),), **more):
     args = {"x": X, "y": Y, "out": None, "n": N, **more.pop("args", {})}
     return gpuprof.profile(
         function,
         args=args,
         expect={"out": expected},
         constexprs=dict(constants),
-        grid=grid,
         device="sim:h200",
-        **more,
+        **{"grid": lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),), **more},
     )
 
 

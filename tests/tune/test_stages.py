@@ -5,6 +5,7 @@
 import math
 import threading
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,13 +26,7 @@ from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
-from gpuprof.tuning.space import (
-    Plan,
-    Point,
-    find_earlier,
-    make_space,
-    read_budget,
-)
+from gpuprof.tuning.space import Plan, Point, find_earlier, make_space, read_budget
 from gpuprof.tuning.tuner import Tuner
 
 pytestmark = pytest.mark.deep
@@ -97,10 +92,7 @@ class MadeUpGpu:
         for number, (index, case) in enumerate(cases.items()):
             if self.stop_after is not None and sum(map(len, self.batches[:-1])) + number >= self.stop_after:
                 raise KeyboardInterrupt
-            on_done(
-                index,
-                replace(self.measured(point_of(case)), device=case.device),
-            )
+            on_done(index, replace(self.measured(point_of(case)), device=case.device))
 
     def measured(self, point) -> Measurement:
         case = self.built[point]
@@ -301,8 +293,9 @@ def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
     made_up()
     run = searched(plan(6), path)
     assert find_earlier(path, run) == run.cases
+    changed = replace(run.kernels[0], source_hash="0")
     for other, words in (
-        (_with_source(run), "the source of gemm_tiles has changed"),
+        (replace(run, kernels=(changed,)), "the source of gemm_tiles has changed"),
         (replace(run, asked={**run.asked, "seed": "1"}), "--seed was 0, now it is 1"),
         (replace(run, asked={**run.asked, "dtype": "f64"}), "--dtype was f32, now it is f64"),
         (replace(run, environment={"driver": "2"}), "driver was 1, now it is 2"),
@@ -321,19 +314,11 @@ def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, 
     made_up()
     known = searched(plan(6), keep=keep).cases
     made_up()
-    monkeypatch.setattr(MadeUpPool, "build", _interrupted)
+    monkeypatch.setattr(MadeUpPool, "build", Mock(side_effect=KeyboardInterrupt))
     run = searched(plan(6), path, goes_on=True, keep=keep)
     assert not run.complete
     assert run.cases == known == read_run(path).cases
     assert held == [0, 6]
-
-
-def _interrupted(*_: object) -> int:
-    raise KeyboardInterrupt
-
-
-def _with_source(run):
-    return replace(run, kernels=tuple(replace(kernel, source_hash="0") for kernel in run.kernels))
 
 
 def test_devices_of_one_kind_are_searched_each_for_itself_and_compiled_for_once(made_up):

@@ -120,7 +120,8 @@ def be_a_worker():
     # As it says, kernels that come late are being compiled for ever.
     late = property(lambda self: tuple(name for name, _ in self._awaited if name.endswith("_late")))
     serving.open_backend, serving.Compiler.compiling = open_backend, late
-    serving.main(requests())
+    # There is no GPU to wake, whose number may come first.
+    serving.main(line for line in sys.stdin if not line.strip().isdecimal())
 
 
 def take_the_workers_place(patch=setattr, fork=False):
@@ -136,11 +137,6 @@ def take_the_workers_place(patch=setattr, fork=False):
         return subprocess.Popen([command[0], __file__], **options)
 
     patch(starting, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
-
-
-def requests():
-    """What is asked; there is no GPU to wake, whose number may come first."""
-    return (line for line in sys.stdin if not line.strip().isdecimal())
 
 
 if __name__ == "__main__":

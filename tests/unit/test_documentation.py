@@ -35,10 +35,6 @@ _LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 _BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
-def name_of(page):
-    return str(page.relative_to(ROOT))
-
-
 def prose(page):
     """A page without its blocks of code."""
     return _BLOCK.sub("", page.read_text(encoding="utf-8"))
@@ -51,7 +47,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page):
     for target in _LINK.findall(re.sub(r"`[^`\n]*`", "", prose(page))):
         if re.match(r"https?://", target):

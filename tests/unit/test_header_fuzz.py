@@ -100,10 +100,6 @@ def test_a_damaged_operation_is_read_or_refused_in_one_sentence(tmp_path_factory
         check(error.what.removeprefix(f"{folder}/").replace("Cannot read the operation ", ""), text)
 
 
-def line_of(text, begin):
-    return next(number for number, line in enumerate(text.split("\n"), 1) if line.startswith(begin))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -134,5 +130,5 @@ def test_the_line_is_that_of_the_field(old, new, words):
     with pytest.raises(HeaderError) as caught:
         read_kernels(text, PATH)
     assert words in caught.value.what
-    line = line_of(text, "[work]") if "work.bytes" in words else text[: text.index(new)].count("\n") + 1
+    line = text[: text.index("[work]" if "work.bytes" in words else new)].count("\n") + 1
     assert caught.value.what.startswith(f"mine.cu:{line}: ")

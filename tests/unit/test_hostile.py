@@ -265,15 +265,10 @@ PIECES = [
 ]
 
 
-def repeated(piece, begin=""):
-    """A text of so many characters that says one thing again and again."""
-    return begin + piece * (MANY // len(piece)) + "g"
-
-
 @pytest.mark.parametrize("begin", ["", '"', "0x", "1", "/*gpuprof\n", "// x\n/*gpuprof\n*/"])
 def test_source_is_shown_in_linear_time(begin):
     for piece in PIECES:
-        text = repeated(piece, begin)
+        text = begin + piece * (MANY // len(piece)) + "g"
         with soon(SECONDS):
             listing(text, "k", (0, line_count(text)))
         with soon(SECONDS):

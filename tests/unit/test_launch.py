@@ -27,13 +27,9 @@ from gpuprof.records import replace
 blocks = st.tuples(st.integers(1, 64), st.integers(1, 64)).filter(lambda block: block[0] * block[1] <= 1024)
 
 
-def shape_of(kernel, problem, block=None, device=DEVICE, **params):
-    return configure(kernel, problem, block or kernel.block, params, device)
-
-
 def launch(kernel, problem, block=None, device=DEVICE, **params):
     """The one launch of a case."""
-    (only,) = shape_of(kernel, problem, block, device, **params).launches
+    (only,) = configure(kernel, problem, block or kernel.block, params, device).launches
     return only
 
 
@@ -116,7 +112,7 @@ def test_what_cannot_be_launched_is_skipped_with_its_sentence(kernel, problem, m
 def test_a_block_has_as_many_threads_as_the_device_holds():
     kernel = find_kernel("gemm", "naive")
     check_block(kernel, (16, 8, 8))
-    with pytest.raises(InputError, match="has 1040 threads"):
+    with pytest.raises(InputError, match="has 1,040 threads"):
         check_block(kernel, (16, 5, 13))
 
 
