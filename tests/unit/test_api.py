@@ -275,7 +275,7 @@ def test_ctrl_c_hands_over_what_was_measured():
         ({"what": "gemm", "sizes": []}, "sizes .. has an empty entry"),
         ({"what": "gemm", "sizes": "64x"}, "sizes '64x' is not a size"),
         ({"what": "gemm", "sizes": (1, 2)}, "2 extents; this problem has 3"),
-        ({"what": "gemm", "block": (64, 64)}, "4096 threads"),
+        ({"what": "gemm", "block": (64, 64)}, "4,096 threads"),
         ({"what": "gemm", "block": (0, 64)}, "empty"),
         ({"what": "gemm", "block": (1, 1, 1, 1)}, "not a block"),
         ({"what": "gemm", "dtype": "f8"}, "'f8' is not a type"),
