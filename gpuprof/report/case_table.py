@@ -132,8 +132,8 @@ def case_table(
     """
     slices = [[Subject(run, case, rung) for rung in held.rungs for case in rung.cases] for held in ladders]
     columns = _columns(run, ladders, anchors or {})
-    if anchors:  # long parameters must not hide what they did, and cards have the resources
-        columns.sort(key=lambda filled: filled[0].label == "block")
+    if anchors:  # long parameters and details must not hide what they did, and cards have the resources
+        columns.sort(key=lambda filled: (filled[0].label == "block", filled[0].rank > 7))
         columns = [filled for filled in columns if run.backend != "gpu" or filled not in _RESOURCES]
     return filled_table(columns, slices, caption)
 

@@ -9,7 +9,8 @@ import json
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import Any
 
 from jinja2 import Environment
@@ -114,7 +115,12 @@ def _environment() -> Environment:
     environment = templates()
     environment.filters.update(linked=linked, time_us=numbers.time_us, percent=numbers.percent)
     environment.globals.update(
-        bound=numbers.bound, note=note, picture_of=picture_of, told_of=told_of, explanation=explanation
+        bound=numbers.bound,
+        note=note,
+        picture_of=picture_of,
+        told_of=told_of,
+        explanation=explanation,
+        grouped=lambda choices: groupby(choices, attrgetter("when", "because")),
     )
     return environment
 

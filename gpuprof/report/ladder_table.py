@@ -110,5 +110,5 @@ def limit_lines(limits: Limits | None, limiter: Limiter | None, actions: tuple[A
         yield limiter.text
     if limits and limits.hot:
         yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
-    if actions:
+    if actions and (limits or actions[0].least_us is not None):  # that nothing was counted is said elsewhere
         yield f"next: {actions[0].text}"
