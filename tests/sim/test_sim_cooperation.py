@@ -84,7 +84,7 @@ def test_a_large_grid_is_counted_as_it_is_and_verified_smaller():
     assert alone.outcome == "ok"
     assert alone.verification.checked_elements == 512 * 512
     (remark,) = alone.remarks
-    assert "verified at 512x512x64, as its blocks depend on each other" in remark
+    assert "verified at 512x512x64, as blocks depend on each other" in remark
     assert alone.counters["ffma_thread_instructions"].value == LONG.flops // 2
 
 

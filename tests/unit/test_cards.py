@@ -196,7 +196,7 @@ def test_known_launches(known):
 @each(
     needed=[
         ("sm_90", 1024, 32, 232449, ["232,449 + 1,024 reserved bytes"]),
-        ("sm_75", 256, 32, 65537, ["65,537 bytes", "65,536 an SM"]),
+        ("sm_75", 256, 32, 65537, ["65,537 bytes", "an SM has 65,536"]),
         ("sm_90", 1024, 65, 0, ["registers: 65 a thread", "28 warps / 32 a block"]),
         # 25 warps of 80 registers need 64000 of 65536, yet each part of an SM holds 6 of them.
         ("sm_90", 800, 80, 0, ["24 warps / 25 a block"]),
