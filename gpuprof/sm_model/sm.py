@@ -109,8 +109,9 @@ class StreamingMultiprocessor:
         self._data = self._l2 = self._dram = self._barrier = self._crowd = 0.0
         self._due = self._owed = self._served = 0.0
         self._random = Random(0).random
-        #: Lines of stores that wait to be sent: who stored to them, and how many.
+        #: Lines of stores that wait to be sent: who stored to them, and how many; and who ever did.
         self._stored: dict[tuple[float, ...], float] = {}
+        self._places: set[int] = set()
         self._next_start = 0.0
         self._left = self._launched = 0
         self._played = Played()
@@ -370,7 +371,7 @@ class StreamingMultiprocessor:
         """Return when L2 has acknowledged a store."""
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
-        sectors = step.asked.sectors * (step.asked.own if self._combined(warp, step) else 1.0)
+        sectors = step.asked.sectors * self._sent(warp, step)
         self._data += sectors * step.sent
         self._l2 = max(start, self._l2) + sectors * step.effort * cycles
         if step.asked.distant:
@@ -384,19 +385,23 @@ class StreamingMultiprocessor:
         warp.block.end = max(warp.block.end, acknowledged)
         return acknowledged
 
-    def _combined(self, warp: ResidentWarp, step: Step) -> bool:
-        """Whether a store goes to lines that others went to which are not sent yet.
+    def _sent(self, warp: ResidentWarp, step: Step) -> float:
+        """Share of a store's sectors that are not combined with those of stores that are not sent yet.
 
-        That are those of warps that go on at the same time, and of the warp itself.
+        Stores of warps that go on at the same time, and of the warp itself, follow each other. Others come in
+        any order: the lines of a block are among those that wait as often as is its share of all.
         """
-        if not step.asked.again or not warp.stored:
-            warp.stored = id(warp.block), id(step), warp.number // step.asked.writers, warp.resumed
-        waiting = self._stored
+        asked, waiting = step.asked, self._stored
+        if not asked.again or not warp.stored:
+            warp.stored = id(warp.block), id(step), warp.number // asked.writers, warp.resumed
         found = waiting.pop(warp.stored, 0.0)
         waiting[warp.stored] = step.lines
         while sum(waiting.values()) > _STORED_LINES:
             del waiting[next(iter(waiting))]
-        return bool(found)
+        if not found and asked.writers > 1:
+            self._places.add(id(step))
+            found = min(1.0, _STORED_LINES // step.lines / (len(self._blocks) * len(self._places)))
+        return 1 - (1 - asked.own) * min(1.0, found)
 
     def _begin_copy(self, block: ResidentBlock, step: Step, now: float) -> None:
         """Begin a bulk copy, and let those go on who waited for it to begin."""

@@ -206,22 +206,25 @@ def test_a_warp_that_ends_early_does_nothing_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "taken"),
+    ("change", "blocks", "taken"),
     [
-        # A sector a cycle: four warps' sixteen each, or those of the first and a quarter of the others'.
-        ({}, 64),
-        ({"lines": 16, "writers": 4, "own": 0.25}, 28),
-        ({"lines": 17, "writers": 4, "own": 0.25}, 64),
-        ({"lines": 16, "writers": 4, "own": 0.25, "stall": 50}, 28),
+        # A sector a cycle: four warps' sixteen each, or a quarter of them.
+        ({}, 1, 64),
+        ({"lines": 16, "writers": 4, "own": 0.25}, 1, 16),
+        ({"lines": 17, "writers": 4, "own": 0.25}, 1, 64),
+        ({"lines": 16, "writers": 4, "own": 0.25, "stall": 50}, 1, 16),
+        # A block's first may come behind those of another one, until that ends.
+        ({"lines": 16, "writers": 4, "own": 0.25}, 2, 10 + 3 * 4 + 16),
+        ({"lines": 8, "writers": 4, "own": 0.25}, 2, 2 * 16),
     ],
 )
 def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
-    change: dict[str, float], taken: float
+    change: dict[str, float], blocks: int, taken: float
 ) -> None:
     store = step_of(StepKind.STORE, passes=1, sectors=16, **change)
     rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
-    sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[0]], 4, 1, rates)
-    assert sm.play(1).ends[0] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
+    sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[0]], 4, blocks, rates)
+    assert sm.play(blocks).ends[-1] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
 
 
 def test_atomics_to_one_place_come_one_after_the_other() -> None:
