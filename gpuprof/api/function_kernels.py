@@ -25,15 +25,12 @@ if TYPE_CHECKING:
 
 def is_function(what: Any) -> bool:
     """Whether it is a function of Numba's or CuTe's; neither is imported to find out."""
-    return _is_numba(what) or _is_cute(what)
+    cute = getattr(getattr(_called(what), "_dsl_cls", None), "__module__", "")
+    return _is_numba(what) or cute.split(".")[0] == "cutlass"
 
 
 def _is_numba(what: Any) -> bool:
     return type(what).__module__.split(".")[0] == "numba" and hasattr(what, "py_func")
-
-
-def _is_cute(what: Any) -> bool:
-    return getattr(getattr(_called(what), "_dsl_cls", None), "__module__", "").split(".")[0] == "cutlass"
 
 
 def _called(what: Any) -> Any:

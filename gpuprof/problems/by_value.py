@@ -147,8 +147,11 @@ def _converted(name: str, value: Any) -> Array | int | float:
     if isinstance(value, (Real, np.floating)):
         return float(value)
     array = _array(name, value)
+    if array.ndim == 0 and array.dtype.kind in "biuf":
+        return _converted(name, array[()])
     if array.ndim == 0:
-        return _converted(name, array[()]) if array.dtype.kind in "biuf" else _refused(name, array)
+        element_type(name, array.dtype)  # one of ml_dtypes', or refused
+        return float(array[()])
     if not array.size:
         raise InputError(f"{name} is an empty array.", fix="Give it at least one element.")
     if array.flags.f_contiguous and not array.flags.c_contiguous:
@@ -159,11 +162,6 @@ def _converted(name: str, value: Any) -> Array | int | float:
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-
-
-def _refused(name: str, array: Array) -> float:
-    element_type(name, array.dtype)
-    return float(array[()])
 
 
 #: Types of PyTorch's of which NumPy knows nothing.

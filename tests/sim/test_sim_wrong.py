@@ -91,15 +91,18 @@ def test_a_kernel_whose_header_says_that_it_reads_c_is_measured_with_a_remark(tm
     assert (right.outcome, right.remarks) == ("ok", ())
 
 
-@pytest.mark.parametrize("header", ["", "poison_inout = false"])
-def test_adding_to_c_is_wrong_whatever_it_holds(tmp_path, header):
-    case = measured(tmp_path, f"{AT} += alpha * sum;", header)
-    assert case.reason.startswith("Adds to what was in C though beta is 0, which BLAS forbids.")
-
-
-def test_another_fault_is_not_taken_for_reading_c(tmp_path):
-    case = measured(tmp_path, f"{AT} = sum + beta * {AT};")
-    assert case.reason.startswith("All 3080 elements are wrong: they are NaN")
+@pytest.mark.parametrize(
+    ("store", "header", "words"),
+    [
+        *(
+            (f"{AT} += alpha * sum;", header, "Adds to what was in C though beta is 0, which BLAS forbids.")
+            for header in ("", "poison_inout = false")
+        ),
+        (f"{AT} = sum + beta * {AT};", "", "All 3080 elements are wrong: they are NaN"),
+    ],
+)
+def test_adding_to_c_and_another_fault_are_not_taken_for_reading_c(tmp_path, store, header, words):
+    assert measured(tmp_path, store, header).reason.startswith(words)
 
 
 def test_a_declared_operation_says_itself_what_must_not_be_read(tmp_path):

@@ -213,10 +213,19 @@ def test_fleet_of_one_version_is_taken_whatever_its_numpy():
     assert checked_software(answers, [MEMBER]) == answers
 
 
-@pytest.mark.parametrize("address", ["local:0", "local:x", "local:", "nowhere", "", "host:port"])
-def test_address_that_makes_no_sense_is_bad_input(address):
-    with pytest.raises(InputError, match="--cluster"):
-        sites_in(address, "sim")
+@pytest.mark.parametrize(
+    ("address", "device", "words"),
+    [
+        *(
+            (address, "sim", "--cluster")
+            for address in ("local:0", "local:x", "local:", "nowhere", "", "host:port")
+        ),
+        ("local:1", "0,1", "offer their GPUs themselves"),
+    ],
+)
+def test_address_or_device_that_makes_no_sense_is_bad_input(address, device, words):
+    with pytest.raises(InputError, match=words):
+        sites_in(address, device)
 
 
 def test_misspelt_cluster_of_this_machine_is_told_at_once(monkeypatch):
@@ -227,11 +236,6 @@ def test_misspelt_cluster_of_this_machine_is_told_at_once(monkeypatch):
     with pytest.raises(InputError, match="--cluster loca:2 names no machine") as caught:
         sites_in("loca:2", "sim")
     assert caught.value.fix == "Did you mean local:2?"
-
-
-def test_numbers_of_gpus_do_not_go_with_a_cluster():
-    with pytest.raises(InputError, match="offer their GPUs themselves"):
-        sites_in("local:1", "0,1")
 
 
 def test_local_workers_need_a_gpu_each(monkeypatch):

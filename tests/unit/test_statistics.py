@@ -110,18 +110,12 @@ def test_noisy_samples_go_on_until_the_median_is_known():
     assert summarise(sampled.samples_us[:-10]).ci95_rel > 0.002
 
 
-def test_budget_ends_sampling_that_stays_noisy():
+@pytest.mark.parametrize(("seconds", "launches"), [(0.01, 1), (0.1, 10)])
+def test_budget_of_every_launch_behind_a_sample_ends_sampling_that_stays_noisy(seconds, launches):
     gpu = Gpu(_noise(0.3))
-    sampled = sample_until(gpu, 100.0, SamplingBudget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
-    assert 0.01e6 <= sum(sampled.samples_us) <= 0.013e6
-
-
-def test_budget_counts_every_launch_behind_a_sample():
-    gpu = Gpu(_noise(0.3))
-    sample_until(
-        gpu, 100.0, SamplingBudget(target_ci95_rel=1e-6, seconds=0.1), max_batch=10, launches_per_sample=10
-    )
-    assert 90 <= gpu.taken <= 120
+    budget = SamplingBudget(target_ci95_rel=1e-6, seconds=seconds)
+    sampled = sample_until(gpu, 100.0, budget, max_batch=10, launches_per_sample=launches)
+    assert seconds * 1e6 <= launches * sum(sampled.samples_us) <= 1.3 * seconds * 1e6
 
 
 def test_disturbed_batches_are_dropped_with_their_number():
@@ -132,16 +126,15 @@ def test_disturbed_batches_are_dropped_with_their_number():
     assert (sampled.dropped, sampled.throttled) == (20, 0)
 
 
-def test_all_are_kept_when_every_batch_was_disturbed():
-    gpu = Gpu(clean=lambda batch: False)
-    sampled = sample_until(gpu, 100.0, SamplingBudget(max_samples=20, seconds=1e6), max_batch=10)
-    assert (sampled.samples_us, sampled.dropped, sampled.throttled) == ((100.0,) * 20, 0, 20)
-
-
-def test_disturbed_batches_do_not_make_a_median_precise():
-    gpu = Gpu(clean=lambda batch: batch >= 3)
-    sampled = sample_until(gpu, 100.0, SamplingBudget(seconds=1e6), max_batch=10)
-    assert (len(sampled.samples_us), sampled.dropped) == (10, 30)
+@pytest.mark.parametrize(
+    ("clean", "most", "found"),
+    [(lambda batch: False, {"max_samples": 20}, (20, 0, 20)), (lambda batch: batch >= 3, {}, (10, 30, 0))],
+)
+def test_disturbed_batches_make_no_median_precise_and_are_kept_where_there_is_nothing_else(
+    clean, most, found
+):
+    sampled = sample_until(Gpu(clean=clean), 100.0, SamplingBudget(seconds=1e6, **most), max_batch=10)
+    assert (len(sampled.samples_us), sampled.dropped, sampled.throttled) == found
 
 
 @each(

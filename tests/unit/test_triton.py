@@ -197,11 +197,8 @@ def test_what_its_configurations_say_is_not_said_twice():
         profiled(Tuned(FUNCTION, configs=[config]))
 
 
-def test_a_search_is_for_sources():
+def test_functions_are_not_searched_and_their_words_are_for_them_alone():
     with pytest.raises(gpuprof.InputError, match="is not searched"):
         gpuprof.tune(FUNCTION)
-
-
-def test_words_of_triton_are_for_its_functions():
     with pytest.raises(gpuprof.InputError, match="num_warps does not go with"):
         gpuprof.profile("gemm", num_warps=4)

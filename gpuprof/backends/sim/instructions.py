@@ -136,15 +136,13 @@ def load_the_rest() -> None:
         native.player()
 
 
-def _programs() -> Kept[Program]:
-    return Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
-
-
 class DecodedKernels(Struct, frozen=True):
     """What a card executes of kernels; cards may share what is kept."""
 
     device: Device
-    kept: Kept[Program] = field(default_factory=_programs)
+    kept: Kept[Program] = field(
+        default_factory=lambda: Kept(_KEPT_CHARACTERS, lambda program: len(program.interface.module))
+    )
     links: Links = field(default_factory=Links)
 
     @property
