@@ -87,11 +87,20 @@ def test_every_case_is_profiled_in_one_process(tmp_path):
     assert outcome.profiles[10].counters["barriers"].value == 200
 
 
-def test_a_kernel_that_dies_under_replay_costs_only_itself(tmp_path):
-    outcome, _ = profile(tmp_path, "dies:11")
-    assert requests(outcome) == [1000, None, 1000]
-    assert "LaunchFailed" in outcome.profiles[11].reason
-    assert [report.name for report in outcome.reports] == ["run.ncu-rep", "run-2.ncu-rep"]
+@pytest.mark.parametrize(
+    ("plan", "counted", "index", "reason"),
+    [
+        ("dies:11", [1000, None, 1000], 11, "LaunchFailed"),
+        ("refuses:10", [None, 1000, 1001], 10, "refused."),
+        ("wrong", [None, None, None], 10, "of other with 16x16 threads"),
+    ],
+)
+def test_what_goes_wrong_with_a_case_costs_only_itself_and_is_its_reason(
+    tmp_path, plan, counted, index, reason
+):
+    outcome, _ = profile(tmp_path, plan)
+    assert requests(outcome) == counted
+    assert reason in outcome.profiles[index].reason
     assert outcome.problem is None
 
 
@@ -102,24 +111,10 @@ def test_a_kernel_that_hangs_under_replay_is_stopped(tmp_path, monkeypatch):
     assert "did not end" in outcome.profiles[10].reason
 
 
-def test_a_refused_case_keeps_its_own_reason(tmp_path):
-    outcome, _ = profile(tmp_path, "refuses:10")
-    assert requests(outcome) == [None, 1000, 1001]
-    assert outcome.profiles[10].reason == "refused."
-    outcome, _ = profile(tmp_path, "refuses:10", names=NAMES[:1])
-    assert outcome.profiles[10].reason == "refused."
-
-
 def test_a_lost_profile_in_the_middle_is_not_guessed_over(tmp_path):
     outcome, seen = profile(tmp_path, "gap")
     assert requests(outcome) == [1000, 1000, 1000]
     assert seen == [*NAMES, *NAMES]
-
-
-def test_a_profile_of_another_kernel_is_refused(tmp_path):
-    outcome, _ = profile(tmp_path, "wrong")
-    assert requests(outcome) == [None, None, None]
-    assert "of other with 16x16 threads" in outcome.profiles[10].reason
 
 
 @pytest.mark.parametrize(

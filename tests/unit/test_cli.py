@@ -312,12 +312,8 @@ def test_compiling_shows_no_figure_that_was_not_measured(compiled):
     assert run.backend == "none"
     assert run.complete
     for case in run.cases:
-        assert (case.outcome, case.verification, case.timing, case.throughput) == (
-            "skipped",
-            None,
-            None,
-            None,
-        )
+        assert case.outcome == "skipped"
+        assert (case.verification, case.timing, case.throughput) == (None, None, None)
         assert (case.clocks, case.lines, dict(case.counters)) == (None, None, {})
         for part in ("verification", "timing", "throughput", "clocks", "counters", "lines"):
             assert getattr(case, f"{part}_reason")

@@ -59,10 +59,8 @@ def executors(monkeypatch):
 
 
 def begin(told, expected=()):
-    request, opened = (
-        Open(device="0", arch=None, seed=0, seconds_per_case=0.1),
-        Opened(DEVICE, "gpu", None, {}, 1),
-    )
+    request = Open(device="0", arch=None, seed=0, seconds_per_case=0.1)
+    opened = Opened(DEVICE, "gpu", None, {}, 1)
     return Counting(request, opened, lambda index, _: told.append(index), expected=expected)
 
 
@@ -92,26 +90,18 @@ def test_nothing_is_counted_while_it_is_paused(executors):
 
 
 @pytest.mark.parametrize(
-    ("cores", "kernels", "processes"), [(2, 40, 1), (16, 40, 12), (8, 40, 7), (16, 3, 3)]
+    ("cores", "gib", "kernels", "processes"),
+    [(2, 64, 40, 1), (16, 64, 40, 12), (8, 64, 40, 7), (16, 64, 3, 3), (16, 5, 40, 4)],
 )
-def test_processes_that_count_are_there_before_the_first_case(
-    executors, monkeypatch, cores, kernels, processes
+def test_processes_that_count_find_room_and_are_there_before_the_first_case(
+    executors, monkeypatch, cores, gib, kernels, processes
 ):
     monkeypatch.setattr(counting, "usable_cores", lambda: cores)
-    monkeypatch.setattr(counting, "available_memory_bytes", lambda: 64 << 30)
+    monkeypatch.setattr(counting, "available_memory_bytes", lambda: gib << 30)
     cases = [case_of("naive", 32 + each) for each in range(kernels)]
     behind = begin([], cases)
     with behind.paused():
         assert executors.opened == processes
-    behind.close()
-
-
-def test_processes_that_count_find_room_in_memory(executors, monkeypatch):
-    monkeypatch.setattr(counting, "usable_cores", lambda: 16)
-    monkeypatch.setattr(counting, "available_memory_bytes", lambda: 5 << 30)
-    behind = begin([], [case_of("naive", 32 + each) for each in range(40)])
-    with behind.paused():
-        assert executors.opened == 4
     behind.close()
 
 

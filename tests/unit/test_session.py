@@ -215,12 +215,8 @@ def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it():
     chooser = parse_kernel(source, Path("mine.cu"))
     case = Case.of(chooser, Transpose(64, 64), alternatives=ladder("transpose"))
     lost = session.ended(case, DEVICE, "timeout", "It hung.")
-    assert (lost.kernel, lost.chosen, lost.block, lost.reason) == (
-        "mine",
-        "naive_col",
-        (16, 16, 1),
-        "It hung.",
-    )
+    found = (lost.kernel, lost.chosen, lost.block, lost.reason)
+    assert found == ("mine", "naive_col", (16, 16, 1), "It hung.")
     lost = session.ended(replace(case, problem=Transpose(100, 64)), DEVICE, "failed", "It fell.")
     assert (lost.kernel, lost.chosen, lost.has_launch, lost.reason) == ("mine", "", False, "It fell.")
 
@@ -257,12 +253,8 @@ def test_cases_that_come_later_find_the_worker_there(tmp_path, monkeypatch):
         return later.pop() if later else {}
 
     session.run_cases({0: first}, None, Open.of(options(), ()), done.__setitem__, more=more)
-    assert {index: case.outcome for index, case in done.items()} == {
-        0: "ok",
-        5: "incorrect",
-        6: "failed",
-        7: "ok",
-    }
+    outcomes = {index: case.outcome for index, case in done.items()}
+    assert outcomes == {0: "ok", 5: "incorrect", 6: "failed", 7: "ok"}
     assert len(log.read_text().splitlines()) == 2
 
 
