@@ -4,7 +4,7 @@
 
 import shlex
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ from gpuprof.report.charts import (
     telling_kernels,
 )
 from gpuprof.report.device_facts import device_facts, names_text, rates_table
-from gpuprof.report.document import AnswerTile, Cell, Column, Content, Row, Section, Sentence, Table
+from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import BoundPicture, KernelSection, anchors_of, kernel_sections, picture_of
 from gpuprof.report.ladder_table import steps_table
@@ -178,18 +178,18 @@ def _group_view(
         group=group,
         sizes=tuple(sizes),
         opened=fast[0] if fast else 0,
-        overview=tuple(_overview(sizes)) if len(sizes) > _MOST_TILES else (),
+        overview=tuple(
+            overview(
+                [answer_content(size.answer, size.label) for size in sizes],
+                {size.label: size.anchor for size in sizes},
+            )
+            if len(sizes) > _MOST_TILES
+            else ()
+        ),
         scaling_chart=add(scaling) if scaling else None,
         roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
         parameters=tuple(sweep_content(run, group, briefly=False)),
     )
-
-
-def _overview(sizes: Sequence[SizeView]) -> Iterator[Content]:
-    found = [answer_content(size.answer, size.label) for size in sizes]
-    tiles = [item for item in found if isinstance(item, AnswerTile)]
-    yield from overview(tiles, {size.label: size.anchor for size in sizes})
-    yield from (item for item in found if isinstance(item, Sentence))
 
 
 def _environment(run: Run) -> Iterator[Table]:

@@ -135,16 +135,14 @@ def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
     for reason, names in islice(unknown.items(), _MOST_CAUTIONS):
         said = ": ".join(filter(None, ("Not modelled", listed(names, _MOST_NAMED), reason)))
         yield Sentence(said, CAUTION, "warning")
+    yield from found if len(held) in _MOST_KERNELS else overview(found)
+
+
+def overview(
+    found: Sequence[AnswerTile | Sentence], anchors: Mapping[str, str] | None = None
+) -> Iterator[Content]:
+    """A line a size, of what fits in one, then sizes without an answer; a size leads to its anchor."""
     tiles = [item for item in found if isinstance(item, AnswerTile)]
-    if len(held) in _MOST_KERNELS or not tiles:
-        yield from found
-        return
-    yield from overview(tiles)
-    yield from (item for item in found if isinstance(item, Sentence))
-
-
-def overview(tiles: Sequence[AnswerTile], anchors: Mapping[str, str] | None = None) -> Iterator[Section]:
-    """A line a size, of what fits in one; a size leads to its anchor."""
     labels = dict.fromkeys(label for tile in tiles for label, _ in tile.facts if label not in _LONG_FACTS)
     columns = [
         Column(label, label != "limited by", 0 if label.startswith("vs ") else rank)
@@ -157,8 +155,9 @@ def overview(tiles: Sequence[AnswerTile], anchors: Mapping[str, str] | None = No
         texts = [facts.get(label, "–").replace(f" {label.removeprefix('vs ')}", "") for label in labels]
         size = Cell(tile.size, anchor=(anchors or {}).get(tile.size, ""))
         rows.append(Row((size, Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
-    first = (Column("size", right=False), Column(tiles[0].lead.lower(), right=False))
+    first = (Column("size", right=False), Column(tiles[0].lead.lower() if tiles else "", right=False))
     yield from folded_table((*first, *columns), rows, _MOST_ANSWERS, "size", "The answer at each size")
+    yield from (item for item in found if isinstance(item, Sentence))
 
 
 def answer_content(answer: Answer, size: str, *, pending: bool = False) -> AnswerTile | Sentence:
