@@ -17,8 +17,9 @@ from executor_harness import KERNELS_BY_HAND, run_cuda
 
 from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import wavefronts
-from gpuprof.executor.memory.coalescing import atomic_sectors, footprint
+from gpuprof.executor.memory.coalescing import Footprints, atomic_sectors, footprint
 from gpuprof.executor.memory.landing import Pieces, cached_copy_cost, landing_cost
 
 PATTERNS = json.loads((Path(__file__).parent / "hardware" / "shared_wavefronts.json").read_text())["patterns"]
@@ -80,10 +81,61 @@ def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
     touched = [[set(every[b, w][active[b, w]].tolist()) for w in range(warps)] for b in range(blocks)]
     sectors = [sum(len({first // 32 for first in warp}) for warp in block) for block in touched]
     useful = [size * sum(len(warp) for warp in block) for block in touched]
-    assert np.broadcast_to(found.sectors, blocks).tolist() == sectors
-    assert np.broadcast_to(found.useful_bytes, blocks).tolist() == useful
+    assert np.broadcast_to(found.costs["sectors"], blocks).tolist() == sectors
+    assert np.broadcast_to(found.costs["useful_bytes"], blocks).tolist() == useful
     assert (found.low, found.high) == (every[active].min(), every[active].max() + size)
     assert found.aligned
+
+
+@each(seed=range(100))
+def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
+    """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
+    rng = np.random.default_rng(seed)
+    blocks, warps, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice(SIZES))
+    offset, moving = int(rng.integers(-4, 5)) * size, Footprints()
+    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
+    for _ in range(30):
+        if rng.random() < 0.1:
+            address = draw_addresses(rng, blocks, warps, size)
+        elif rng.random() < 0.1:
+            address = address + size * (rng.random(address.shape) < 0.1)
+        elif rng.random() < 0.1:
+            lanes = draw_lanes(rng, blocks, warps)
+        else:
+            address = address + int(rng.integers(-50, 50)) * int(rng.choice([1, size, 32]))
+        mask = Mask(lanes.copy(), blocks, warps)
+        found, wanted = (
+            moving.of(address, offset, mask, size),
+            footprint(address, offset, mask, size),
+        )
+        for event, counts in wanted.costs.items():
+            assert np.array_equal(*np.broadcast_arrays(found.costs[event], counts, np.zeros(blocks))[:2])
+        assert (found.low, found.high, found.aligned) == (wanted.low, wanted.high, wanted.aligned)
+
+
+@each(seed=range(20))
+def test_costs_that_come_again_count_as_often_as_they_come(seed):
+    """More different ones than are kept, some events left out, and lanes of basic blocks."""
+    rng = np.random.default_rng(seed)
+    blocks, kept = int(rng.integers(1, 4)), int(rng.choice([3, 700]))
+    tally, other = (Tally(sites=2, basic_blocks=2, blocks=blocks) for _ in range(2))
+    costs = [{"a": rng.integers(0, 9, blocks), "b": rng.integers(0, 9, 1)} for _ in range(kept)]
+    masks = [Mask(rng.random((blocks, 2, 32)) < 0.5, blocks, 2) for _ in range(kept)]
+    for number in rng.integers(0, kept, 3 * kept).tolist():
+        site, but = int(rng.integers(0, 2)), ("a",) if rng.random() < 0.1 else ()
+        tally.charge(site, costs[number], but)
+        for event in costs[number].keys() - but:
+            other.add(site, event, costs[number][event])
+        tally.ran(site, masks[number])
+        other.threads[site] += masks[number].thread_count
+        other.warps[site] += masks[number].warp_count
+    for _ in range(2):
+        tally.settle()
+        assert np.array_equal((tally.threads, tally.warps), (other.threads, other.warps))
+        for mine, theirs in zip(tally.events, other.events, strict=True):
+            assert {event: row.tolist() for event, row in mine.items()} == {
+                event: row.tolist() for event, row in theirs.items()
+            }
 
 
 RECORDED = Path(__file__).parent / "hardware" / "atomic-patterns-h200.json.xz"

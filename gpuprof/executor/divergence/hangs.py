@@ -210,6 +210,7 @@ class Hang:
     def _lines(self, wanted: Callable[[Instruction], bool]) -> dict[str, int]:
         """Return the lines of some instructions, and how many threads here came to each."""
         lines: dict[str, int] = {}
+        self._batch.tally.settle()
         for number, block in enumerate(self._flow):
             for item in filter(wanted, block.body):
                 where, came = self._where(item.line, item.ptx_line), self._batch.tally.threads[number].sum()

@@ -3,13 +3,20 @@
 """Event counts of one batch: per memory instruction, per basic block, and per thread block."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Counts, Mask
+
+#: What an access costs, by event: shapes (blocks or 1,).
+Costs: TypeAlias = Mapping[str, Counts]
+T = TypeVar("T")
+#: Costs and lanes that are kept because they may come again.
+_MOST_KEPT = 512
 
 
 class LoopIterations:
@@ -91,8 +98,9 @@ class Tally:
         self.remote: set[int] = set()
         self.least = False
         self.middling: dict[int, bool] = {}
-        # Views, because picking a row out of an array costs more than adding to it.
-        self._threads, self._warps = list(self.threads), list(self.warps)
+        #: By site costs, and by basic block lanes, that may come again, and how often they have come.
+        self._charged: dict[tuple[int, int], tuple[Costs, int]] = {}
+        self._ran: dict[tuple[int, int], tuple[Mask, int]] = {}
         self.loops = {number: LoopIterations() for number in loops or ()}
         self._after: dict[int, list[LoopIterations]] = defaultdict(list)
         for number, before in (loops or {}).items():
@@ -107,11 +115,35 @@ class Tally:
         else:
             rows[event] = np.zeros(self._blocks, dtype=np.int64) + per_block
 
+    def charge(self, site: int, costs: Costs, but: Collection[str] = ()) -> None:
+        """Add what an access costs, but for some events; at the end if the same object may come again."""
+        if not but:
+            self._again(self._charged, site, costs)
+            return
+        for event, per_block in costs.items():
+            if event not in but:
+                self.add(site, event, per_block)
+
+    def settle(self) -> None:
+        """Add what was kept because it might come again."""
+        for (site, _), (costs, times) in self._charged.items():
+            for event, per_block in costs.items():
+                self.add(site, event, per_block * times)
+        for (basic_block, _), (mask, times) in self._ran.items():
+            self.threads[basic_block] += mask.thread_count * times
+            self.warps[basic_block] += mask.warp_count * times
+        self._charged.clear()
+        self._ran.clear()
+
+    def _again(self, known: dict[tuple[int, int], tuple[T, int]], number: int, what: T) -> None:
+        key = number, id(what)
+        if len(known) > _MOST_KEPT:
+            self.settle()
+        known[key] = what, known[key][1] + 1 if key in known else 1
+
     def ran(self, basic_block: int, mask: Mask) -> None:
         """Count one pass of the lanes in `mask` through a basic block."""
-        threads, warps = self._threads[basic_block], self._warps[basic_block]
-        threads += mask.thread_count
-        warps += mask.warp_count
+        self._again(self._ran, basic_block, mask)
         for loop in self._after.get(basic_block, ()):
             loop.enter(mask)
         if basic_block in self.loops:

@@ -1,6 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs."""
+"""How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs.
+
+From one turn of a loop to the next, all addresses of an instruction mostly move by the same distance. What it
+costs follows from where that puts them in their sectors, and is examined once for each place.
+"""
 
 from typing import NamedTuple
 
@@ -8,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
+from gpuprof.executor.lanes.tally import Costs
 from gpuprof.executor.memory.warp_rows import grouped
 
 SECTOR_BYTES = 32
@@ -16,15 +21,42 @@ SECTOR_BYTES = 32
 class Footprint(NamedTuple):
     """The memory that one warp-level instruction touches, in a whole batch.
 
-    Distinct 32-byte `sectors` and distinct bytes are summed over the warps of each block: shape (blocks or
-    1,). `high` is the first byte after all; `aligned` whether each address is a multiple of the access size.
+    Its `costs` are requests, distinct 32-byte sectors and distinct bytes, summed over each block.
+    `high` is the first byte after all; `aligned` whether each address is a multiple of the access size.
     """
 
-    sectors: Counts
-    useful_bytes: Counts
+    costs: Costs
     low: int
     high: int
     aligned: bool
+
+
+class Footprints:
+    """What one instruction's accesses in one batch cost, by how far they moved from the first ones."""
+
+    def __init__(self) -> None:
+        self._first: tuple[NDArray[np.int64], Mask] | None = None
+        self._known: dict[int, tuple[int, Footprint]] = {}
+
+    def of(self, address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
+        """Return what `footprint` does; offset and size must always be the same."""
+        moved = self._distance(address, mask)
+        if moved is None:
+            self._first, self._known, moved = (address, mask), {}, 0
+        place = moved % SECTOR_BYTES
+        if place not in self._known:
+            self._known[place] = moved, footprint(address, offset, mask, size)
+        before, found = self._known[place]
+        by = moved - before
+        return found._replace(low=found.low + by, high=found.high + by) if by else found
+
+    def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
+        """Return by how far addresses have moved; None where they did not all alike."""
+        if self._first is None or mask is not self._first[1] or address.shape != self._first[0].shape:
+            return None
+        first = self._first[0]
+        by = int(address.item(0)) - int(first.item(0))
+        return by if (address - by == first).all() else None
 
 
 def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
@@ -47,7 +79,8 @@ def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) ->
         mask.per_block(_steps(each)[which].reshape(*used.shape[:2], 1) * active)
         for each in (ordered // SECTOR_BYTES, ordered)
     )
-    return Footprint(sectors, places * size, low, high, not (ordered & (size - 1)).any())
+    costs = {"requests": mask.warp_count, "sectors": sectors, "useful_bytes": places * size}
+    return Footprint(costs, low, high, not (ordered & (size - 1)).any())
 
 
 def _steps(ordered: NDArray[np.int64]) -> Counts:
@@ -55,7 +88,7 @@ def _steps(ordered: NDArray[np.int64]) -> Counts:
 
 
 def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Counts:
-    """Count the sectors that atomics pass to the L2 cache, summed over the warps of each block.
+    """Count the sectors that atomics pass to the L2 cache, summed over each block.
 
     Lanes of a warp that change one address do so in turn; each turn passes a sector once, whatever lanes of
     other addresses it holds. A sector therefore counts as often as its busiest address has lanes.

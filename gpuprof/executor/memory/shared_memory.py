@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from gpuprof.copy_engine import GRANULE_BYTES
 from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, numbered, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
+from gpuprof.executor.lanes.tally import Costs
 from gpuprof.executor.memory.banks import wavefronts
 from gpuprof.executor.memory.global_memory import moved_dtype
 
@@ -74,27 +75,18 @@ class SharedPattern:
             return np.asarray(index[0])
         return np.asarray(index + (np.arange(len(index)) * (self._block_bytes // self.size))[:, None, None])
 
-    @property
-    def wavefronts(self) -> Counts:
-        """Wavefronts summed over the warps of each block: shape (blocks or 1,)."""
-        return self._cost[0]
-
-    @property
-    def conflicts(self) -> Counts:
-        """Wavefronts beyond the ideal, likewise."""
-        return self._cost[1]
-
     @cached_property
-    def _cost(self) -> tuple[Counts, Counts]:
+    def costs(self) -> Costs:
+        """Requests, wavefronts, and those beyond the ideal, summed over the warps of each block."""
         mask = self.mask
         leading = np.broadcast_shapes(self.address.shape[:2], mask.lanes.shape[:2])
         shape = (*leading, 32)
         address = np.broadcast_to(self.address, shape).reshape(-1, 32)
         active = np.broadcast_to(mask.lanes, shape).reshape(-1, 32)
         total, ideal = wavefronts(address, active, self.size, load=self.load)
-        return mask.per_block(total.reshape(*leading, 1)), mask.per_block(
-            (total - ideal).reshape(*leading, 1)
-        )
+        per_warp = {"wavefronts": total, "bank_conflicts": total - ideal}
+        summed = {event: mask.per_block(each.reshape(*leading, 1)) for event, each in per_warp.items()}
+        return {"requests": mask.warp_count, **summed}
 
     @property
     def leading(self) -> int:

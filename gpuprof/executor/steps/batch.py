@@ -20,6 +20,7 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
+from gpuprof.executor.memory.coalescing import Footprints
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_accesses import LocalLanes
 from gpuprof.executor.memory.global_flights import AsyncCopies, GlobalFlights
@@ -64,6 +65,7 @@ class AccessMemory(Struct):
     patterns: defaultdict[object, Remembered[SharedPattern]] = field(
         default_factory=lambda: defaultdict(Remembered)
     )
+    footprints: defaultdict[object, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     #: Operands of products, by their descriptors, that are known to lie in shared memory.
     inside: defaultdict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -180,6 +182,7 @@ class Batch:
         """Add to the tally what was counted apart from it."""
         for group in self.memo.shared_groups.values():
             group.settle(self.tally)
+        self.tally.settle()
 
     def passes_on(self, kind: FaultKind) -> bool:
         """Whether something is no fault by itself, as the observer of the steps judges where it leads."""

@@ -18,7 +18,7 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
-from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors, footprint
+from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors
 from gpuprof.executor.memory.global_accesses import LocalLanes, Manner, MemoryRequest
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
@@ -120,14 +120,11 @@ class GlobalSpace:
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
         """Count the access, and check alignment; lanes of one address come in turn, or together."""
         request = self.request
-        found = footprint(address, request.offset, mask, request.size)
+        found = batch.memo.footprints[request].of(address, request.offset, mask, request.size)
         if request.site is not None:
-            tally = batch.tally
-            tally.add(request.site, "requests", mask.warp_count)
-            if "sectors" not in request.elsewhere:
-                sectors = atomic_sectors(address, request.offset, mask) if in_turn else found.sectors
-                tally.add(request.site, "sectors", sectors)
-            tally.add(request.site, "useful_bytes", found.useful_bytes)
+            batch.tally.charge(request.site, found.costs, but=("sectors",) if in_turn else request.elsewhere)
+            if in_turn:
+                batch.tally.add(request.site, "sectors", atomic_sectors(address, request.offset, mask))
         if not found.aligned:
             check_alignment(batch, request, address, mask)
         return found
@@ -255,11 +252,7 @@ class SharedSpace:
         """Count an access and return its pattern."""
         site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
         assert site is not None
-        tally.add(site, "requests", mask.warp_count)
-        if "wavefronts" not in self.request.elsewhere:
-            tally.add(site, "wavefronts", pattern.wavefronts)
-        if "bank_conflicts" not in self.request.elsewhere:
-            tally.add(site, "bank_conflicts", pattern.conflicts)
+        tally.charge(site, pattern.costs, but=self.request.elsewhere)
         return pattern
 
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
