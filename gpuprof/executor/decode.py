@@ -44,6 +44,7 @@ from gpuprof.executor.program.slicing import (
     NoSlice,
     Role,
     SliceItem,
+    addresses_alone,
     can_be_followed,
     control_slice,
 )
@@ -412,6 +413,9 @@ class _Decoder:
             kept, self.deciding = control_slice(self.flow, PURE)
         except NoSlice:
             return
+        polled = (loop for loops in waiting_loops(self.flow).values() for loop in loops)
+        others = (name for loop in polled for name in (*loop.found, *loop.given))
+        self.coder.addresses = addresses_alone(self.flow, kept, others)
         for block, items in zip(blocks, kept, strict=True):
             block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
 
@@ -472,6 +476,8 @@ class _Decoder:
         if isinstance(kept, Accesses):
             return shared_accesses(self.coder, kept)
         item, role = kept
+        if role is Role.KEPT and not self.coder.addresses.isdisjoint(reads_and_writes(item)[1]):
+            return arithmetic_steps.add_addresses(self.coder, item)
         step = self._step(item)
         return address_only(step) if step is not None and role is Role.ADDRESS_ONLY else step
 

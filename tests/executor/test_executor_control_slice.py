@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bulk_sources import CLUSTER_HELPERS, HELPERS
 from cuda_sources import kernel_table
+from each import each
 from executor_harness import compile_cuda
 
 from gpuprof.executor import (
@@ -22,6 +23,8 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
+from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.spread import Spread
 
 pytestmark = pytest.mark.deep
 
@@ -238,8 +241,103 @@ def test_what_inputs_decide_is_followed():
     assert result.counters["branch_divergent_warps"] > 0
 
 
+TURNS = """
+extern "C" __global__ void k(const float *in, float *out) {{
+    __shared__ float tile[4096];
+    const int t = threadIdx.x, b = blockIdx.x;
+    for (int i = t; i < 4096; i += 64)
+        tile[i] = in[i];
+    __syncthreads();
+    float sum = 0;
+    int at = 2 * t + {};
+    const float *p = tile + at;
+    #pragma unroll 1
+    for (int i = 0; i < 9 + 5 * b; ++i) {{
+        sum += tile[at] + tile[at + 3];
+        {}
+    }}
+    out[b * 64 + t] = sum;
+}}
+"""
+#: How a loop moves on where it reads, and who leaves it.
+MOVES = {
+    "by a period": "at += 32;",
+    "by what does not divide one": "at += 5;",
+    "by as much as each block says": "at += 1 + b % 4 * 8;",
+    "by as much as each lane says": "at += t % 3;",
+    "by something else in each turn": "at = (at * 5 + i) & 1023;",
+    "apart from the other warp": "at += t < 32 ? 3 : 32;",
+    "until blocks leave": "at += 32; if (i == 2 * b + 1) break;",
+    "until lanes leave": "at += 32; if (i > t % 7 + b) break;",
+    "only in some lanes": "if (t % 5 < i) at += 4;",
+    "only in some blocks": "for (int j = 0; j < (b + i) % 3; ++j) { sum += *p; p += 4; } sum += *p;",
+    "with a warp that comes later": "if (i > 3 || t < 32) sum += tile[at + 6 * t]; at += 32;",
+}
+
+
+@pytest.mark.parametrize("start", ["0", "b % 3 * 7"])
+@pytest.mark.parametrize("how", MOVES)
+def test_a_loop_that_moves_an_address_on_counts_what_it_costs(how, start, monkeypatch):
+    in_parts, plus = [], Spread.plus
+    monkeypatch.setattr(Spread, "plus", lambda *both: in_parts.append(both) or plus(*both))
+    case = Case(TURNS.format(start, MOVES[how]), [floats(4096), nothing(7 * 64)], (), (7, 1, 1), 1)
+    whole, _ = case.run()
+    assert not in_parts
+    result, _ = case.sliced()
+    assert result.counters == whole.counters
+    assert result.lines == whole.lines
+    assert result.counters["shared_load_bank_conflicts"] > 0
+    assert in_parts or "at = " in MOVES[how]
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("sum += *p; p += 640;", FaultKind.OUT_OF_BOUNDS),
+        (
+            "for (int j = 0; j < (b + i) % 3; ++j) { sum += *p; p += 256; } sum += *p;",
+            FaultKind.OUT_OF_BOUNDS,
+        ),
+        ("float2 x = *(float2 *)p; sum += x.x * x.y; p += 1;", FaultKind.MISALIGNED),
+        ("float2 x = *(float2 *)p; sum += x.x * x.y; p += b;", FaultKind.MISALIGNED),
+    ],
+)
+def test_an_address_that_a_loop_moves_where_it_must_not_be_is_the_fault_that_it_is(how, kind):
+    case = Case(TURNS.format(0, how), [floats(4096), nothing(7 * 64)], (), (7, 1, 1), 1)
+    faults = []
+    for run in (case.run, case.sliced):
+        with pytest.raises(KernelFault) as caught:
+            run()
+        faults.append(caught.value)
+    assert faults[0].kind is faults[1].kind is kind
+    assert str(faults[0]) == str(faults[1])
+
+
 def test_textures_have_no_control_slice():
     text = 'extern "C" __global__ void k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
     read = "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);"
     found = [load_program(compile_cuda(text.format(each)), "k", with_slice=True) for each in ("", read)]
     assert [program.deciding is None for program in found] == [False, True]
+
+
+@each(seed=range(200))
+def test_a_value_in_two_parts_is_the_value(seed):
+    """Sums with what has any shape, and what some lanes keep."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["i4", "i8"])
+
+    def drawn(kind):
+        shape = [int(rng.choice([1, size])) for size in (3, 2, 32)]
+        return rng.integers(0, 2 if kind == "?" else 2**31 - 1, shape).astype(kind)
+
+    value = drawn(kind)
+    parts = Spread.of(value)
+    for _ in range(8):
+        other, lanes = drawn(kind), drawn("?")
+        before, old = (parts, value) if rng.random() < 0.5 else (Spread.of(other), other)
+        parts, value = parts.plus(Spread.of(other)), value + other
+        if rng.random() < 0.5:
+            parts, value = parts.where(Mask(lanes, 3, 2), before), np.where(lanes, value, old)
+        assert parts.moving.shape[1:] == (1, 1)
+        assert parts.whole.dtype == value.dtype
+        assert np.array_equal(*np.broadcast_arrays(parts.whole, value))

@@ -8,13 +8,33 @@ these, and in the next turn, the next stage and the next block it is the same ag
 """
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.spread import Spread
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import PERIOD, wavefronts
 from gpuprof.executor.memory.global_accesses import MemoryRequest
+from gpuprof.executor.memory.remembered import Kept
+
+#: What is kept of a group's accesses by objects, in a batch.
+_MADE = 256
+_NOTHING = np.zeros((1, 1, 1), dtype=np.int32)
+
+
+class _Pattern(Struct, eq=False):
+    """What each lane of a warp is away from a multiple of 128 bytes: shape (warps, 32 or 1).
+
+    `low` is the least distance and `high` the largest, and `used` how often warps of blocks used it: shape
+    (blocks, warps).
+    """
+
+    distances: Lanes
+    low: int
+    high: int
+    used: NDArray[np.int64]
 
 
 class SharedGroup:
@@ -24,57 +44,63 @@ class SharedGroup:
         self._accesses = accesses
         self._low = -min(access.offset for access in accesses)
         self._high = size - max(access.offset + access.size for access in accesses)
-        #: How often each block's warps used each pattern, by its bytes and shape: shape (blocks, warps).
-        self._runs: dict[tuple[bytes, tuple[int, ...]], NDArray[np.int64]] = {}
-        #: The pattern that was used last, its least and its largest distance, and how often that was.
-        self._pattern: Lanes | None = None
-        self._span = 0, 0
-        self._used: NDArray[np.int64] | None = None
+        #: By their bytes and shape.
+        self._known: dict[tuple[bytes, tuple[int, ...]], _Pattern] = {}
+        self._last: _Pattern | None = None
+        #: What was made of lanes that lie to each other as one object says, so far from a multiple of 128.
+        self._made: Kept[tuple[Lanes, Mask, Lanes, _Pattern | None]] = Kept(_MADE)
 
-    def count(self, address: Lanes, mask: Mask) -> bool:
+    def count(self, place: Spread, mask: Mask) -> bool:
         """Count an access of all members by its pattern; False if it is to be examined lane by lane.
 
-        A pattern are the lanes' distances from a multiple of 128 bytes below each warp's first lane. There is
-        none if blocks differ, warps are not whole, or a member of the group may not have an address.
+        There is none if blocks differ, warps are not whole, or a member of the group may not have an address.
         """
-        whole = mask.whole_warps
-        if whole is None:
+        if mask.whole_warps is None:
             return False
-        start = address[..., :1] & -PERIOD
-        distances = address - start
-        pattern = self._pattern
-        active = mask.narrowed_to((*address.shape[:2], 1))
-        if pattern is None or not _are(distances, pattern, active):
-            spread = np.broadcast_to(active, (*distances.shape[:2], 1))
-            first, warps = spread.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
-            pattern = np.where(spread.any(axis=0), distances[first, warps], 0)
-            if not _are(distances, pattern, active):
-                return False
-        known = pattern is self._pattern
-        low, high = self._span if known else (int(pattern.min()), int(pattern.max()))
-        begins = start
-        if begins.min() + low < self._low or begins.max() + high > self._high:
+        rest, lanes, moved = place.moving & (PERIOD - 1), place.pattern, place.moving
+        if len(lanes) == 1 and (rest == rest[:1]).all():
+            # All blocks are a multiple of 128 bytes apart. The objects stay alive with what is kept of them.
+            key, moved = (id(lanes), id(mask), int(rest[0, 0, 0])), moved - rest
+            *_, start, found = self._made.of(
+                key, lambda: (lanes, mask, *self._examined(lanes + rest[:1], mask))
+            )
+        else:
+            start, found = self._examined(lanes + moved, mask)
+            moved = _NOTHING
+        if found is None:
+            return False
+        begins = start + moved
+        if begins.min() + found.low < self._low or begins.max() + found.high > self._high:
             # Those of the warps that run it.
-            begins = start[np.broadcast_to(active, start.shape)]
-            if begins.min() + low < self._low or begins.max() + high > self._high:
+            begins = begins[np.broadcast_to(mask.narrowed_to((*begins.shape[:2], 1)), begins.shape)]
+            if begins.min() + found.low < self._low or begins.max() + found.high > self._high:
                 return False
-        if not known:
-            distances = pattern.astype(np.int64)
-            key = distances.tobytes(), distances.shape
-            if key not in self._runs:
-                if any(((distances + access.offset) & (access.size - 1)).any() for access in self._accesses):
-                    return False
-                self._runs[key] = np.zeros((mask.blocks, mask.warps), dtype=np.int64)
-            self._pattern, self._span, self._used = pattern, (low, high), self._runs[key]
-        assert self._used is not None
-        self._used += mask.active_warps[..., 0]
+        found.used += mask.active_warps[..., 0]
         return True
+
+    def _examined(self, address: Lanes, mask: Mask) -> tuple[Lanes, _Pattern | None]:
+        """Return the multiples of 128 bytes below each warp's first lane, and the pattern from there."""
+        start = address[..., :1] & -PERIOD
+        distances, active = address - start, mask.narrowed_to((*address.shape[:2], 1))
+        if self._last is not None and _are(distances, self._last.distances, active):
+            return start, self._last
+        first, warps = active.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
+        pattern = np.where(active.any(axis=0), distances[first, warps], 0).astype(np.int64)
+        if not _are(distances, pattern, active):
+            return start, None
+        key = pattern.tobytes(), pattern.shape
+        if key not in self._known:
+            if any(((pattern + access.offset) & (access.size - 1)).any() for access in self._accesses):
+                return start, None
+            used = np.zeros((mask.blocks, mask.warps), dtype=np.int64)
+            self._known[key] = _Pattern(pattern, int(pattern.min()), int(pattern.max()), used)
+        self._last = self._known[key]
+        return start, self._last
 
     def settle(self, tally: Tally) -> None:
         """Add to a tally what was counted."""
-        for (content, shape), runs in self._runs.items():
-            distances = np.frombuffer(content, dtype=np.int64).reshape(shape)
-            address = np.broadcast_to(distances, (shape[0], WARP))
+        for pattern in self._known.values():
+            address, runs = np.broadcast_to(pattern.distances, (len(pattern.distances), WARP)), pattern.used
             everybody = np.ones(address.shape, dtype=np.bool_)
             for access in self._accesses:
                 place = address + access.offset
@@ -85,8 +111,7 @@ class SharedGroup:
                 tally.add(access.site, "requests", runs.sum(axis=1))
                 tally.add(access.site, "wavefronts", (runs * total).sum(axis=1))
                 tally.add(access.site, "bank_conflicts", (runs * (total - ideal)).sum(axis=1))
-        self._runs.clear()
-        self._pattern = self._used = None
+            runs.fill(0)
 
 
 def _are(distances: Lanes, pattern: Lanes, active: Bools) -> bool:

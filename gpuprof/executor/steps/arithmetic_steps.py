@@ -66,6 +66,24 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
     return _counted(coder, item, step)
 
 
+def add_addresses(coder: Coder, item: Instruction) -> Step:
+    """`add` and `mov` of addresses that are kept in two parts."""
+    goal, *operands = item.operands
+    assert isinstance(goal, Reg)
+    name, dtype = goal.name, coder.slots.kept[coder.slots.register(goal.name, item.line)]
+    first, *others = (coder.spread(operand, dtype, item) for operand in operands)
+
+    def step(batch: Batch) -> None:
+        value = first(batch)
+        for other in others:
+            value = value.plus(other(batch))
+        if not batch.alone and name in batch.addresses:
+            value = value.where(batch.mask, batch.addresses[name])
+        batch.addresses[name] = value
+
+    return step
+
+
 def _signed(op: Mnemonic) -> Mnemonic:
     agnostic = op.base in _SIGN_AGNOSTIC or (op.base in ("mul", "mad") and op.flags == ("lo",))
     equality = op.base == "setp" and {"eq", "ne"} & set(op.flags)

@@ -16,6 +16,7 @@ from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.spread import Spread
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
@@ -156,6 +157,7 @@ class Batch:
         self.layout = layout
         self.blocks, self.warps = len(indices), geometry.warps * layout.blocks
         self.registers: list[Lanes] = []
+        self.addresses: dict[str, Spread] = {}
         self.mask = Mask(existing_lanes(geometry, layout.blocks), self.blocks, self.warps)
         self.live = self.mask
         self.alone = True
