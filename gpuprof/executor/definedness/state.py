@@ -27,7 +27,7 @@ from gpuprof.executor.definedness.undefined import (
     origins_of,
 )
 from gpuprof.executor.faults import FaultKind, SharedByte
-from gpuprof.executor.lanes.masks import WARP, Bools, first_true
+from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access, Listener
@@ -156,7 +156,6 @@ class UndefinedBits(Listener, Observer):
 
     def __init__(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
         self._batch = batch
-        self.shape = batch.blocks, batch.warps, WARP
         #: Undefined bits in the place of the content.
         self._shared = SharedMemory(batch.blocks, batch.shared.size)
         self._shared.content.fill(0xFF)
@@ -268,9 +267,9 @@ class UndefinedBits(Listener, Observer):
         if self._global.wrong is not None:
             lanes, address = self._global.wrong
             position = first_true(lanes)
-            buffer = self._batch.memory.nearest(int(self.spread(address)[position]))
+            buffer = self._batch.memory.nearest(int(self._batch.spread(address)[position]))
             use = f"stores to {buffer.name if buffer is not None else 'global memory'}"
-            self.refuse(int(self.spread(origin)[position]), position, line, use)
+            self.refuse(int(self._batch.spread(origin)[position]), position, line, use)
 
     def origin(self, heard: Sequence[Heard], line: int) -> Origins | None:
         """Return the origin of what is undefined of all that lanes found, for each lane; None if nothing is.
@@ -288,7 +287,7 @@ class UndefinedBits(Listener, Observer):
                 own = np.where(known != 0, known, origins_of(line, one.start + first))
                 if (fresh := wrong & (known == 0)).any():
                     position = first_true(fresh)
-                    self.note(line, position, line_and_byte(int(self.spread(own)[position]))[1])
+                    self.note(line, position, line_and_byte(int(self._batch.spread(own)[position]))[1])
                 origin = np.where(wrong & (origin == 0), own, origin)
         return of_another_lane(origin) if origin.any() else None
 
@@ -315,7 +314,7 @@ class UndefinedBits(Listener, Observer):
         """Report the first of these lanes whose value is undefined; `use` says what it does with it."""
         if value is not None and (wrong := value.lanes & lanes).any():
             position = first_true(wrong)
-            self.refuse(int(self.spread(value.origin)[position]), position, line, use)
+            self.refuse(int(self._batch.spread(value.origin)[position]), position, line, use)
 
     def refuse(self, origin: int, position: tuple[int, int, int], line: int, use: str) -> NoReturn:
         """Raise the fault of a thread that lets an undefined value count."""
@@ -337,7 +336,3 @@ class UndefinedBits(Listener, Observer):
         )
         place = SharedByte(byte, read=(read_at, use))
         batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, place)
-
-    def spread(self, value: Lanes) -> Lanes:
-        """Return a value with an element for every lane of the batch."""
-        return np.broadcast_to(value, self.shape)

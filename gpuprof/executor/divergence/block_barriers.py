@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.branch_paths import BranchPath, Joins, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.branch_paths import BranchPath, Joins, as_one, lanes_of, let_go
 from gpuprof.executor.divergence.hangs import HeldLanes, Position, Told
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
@@ -91,37 +91,23 @@ class BlockBarriers(Struct):
             return True
         self._agreement.come(batch, block.line, path.mask, identity, expected)
         if block.aligned:
-            self._require_full_warps(block, path.mask, ~self.joins.loose)
+            missing = path.mask.active_warps & ~path.mask.lanes & ~self.joins.loose
+            text = "is not at the barrier where other threads of its warp wait: it is in divergent code"
+            batch.refuse(FaultKind.BARRIER, batch.live, missing, block.line, text)
         if expected is not None and batch.means.partial:
             self._record(Access.RELEASE, path.mask.lanes, identity, block.line)
         if block.arrives_only:
             before = self._early(identity)
             self._arrivals[identity] = before | path.mask.lanes
             return True
-        self._require_one_count(block, path.mask, identity)
+        # Nothing tells whether that phase is over.
+        text = f"waits at barrier {identity}, where it has arrived before: it may be counted twice there"
+        batch.refuse(FaultKind.BARRIER, path.mask, self._early(identity), block.line, text)
         self.waiting.append(Waiting(path, block, identity, expected, votes))
         return False
 
-    def _require_one_count(self, block: RunnableBlock, mask: Mask, identity: int) -> None:
-        """Refuse threads that wait where they have arrived: nothing tells whether that phase is over."""
-        if identity in self._arrivals and (twice := self._arrivals[identity] & mask.lanes).any():
-            text = f"waits at barrier {identity}, where it has arrived before: it may be counted twice there"
-            self.batch.fault(FaultKind.BARRIER, text, block.line, first_true(twice))
-
     def _early(self, identity: int) -> Bools:
-        shape = (self.batch.blocks, self.batch.warps, WARP)
-        return self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
-
-    def _require_full_warps(self, block: RunnableBlock, mask: Mask, warps: Bools) -> None:
-        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes & warps
-        if missing.any():
-            position = first_true(missing)
-            self.batch.fault(
-                FaultKind.BARRIER,
-                "is not at the barrier where other threads of its warp wait: it is in divergent code",
-                block.line,
-                position,
-            )
+        return self._arrivals.get(identity, np.zeros(self.batch.shape, dtype=np.bool_))
 
     def release(self) -> list[BranchPath]:
         """Return the paths of blocks whose barrier is complete, if there is one."""
@@ -156,7 +142,7 @@ class BlockBarriers(Struct):
     def _reduce(self, group: list[Waiting], within: Bools) -> None:
         """Give those that voted at a barrier the result, in the blocks whose warps are true in `within`."""
         voting = [(w.path.mask.lanes, w.block.reduction, w.votes) for w in group if w.votes is not None]
-        yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
+        yes, voters = np.zeros((2, *self.batch.shape), dtype=np.bool_)
         for lanes, _, votes in voting:
             yes |= votes
             voters |= lanes
@@ -199,7 +185,7 @@ class BlockBarriers(Struct):
         """Tell the race detector of threads at a barrier of some of a block's warps."""
         batch = self.batch
         for rank in range(batch.layout.blocks):
-            part = in_batch(lanes, batch) & (batch.layout.rank_of_warp == rank)
+            part = batch.spread(lanes) & (batch.layout.rank_of_warp == rank)
             if part.any():
                 batch.events.synchronise(access, part, _phase_of(identity, rank), line)
 
@@ -207,9 +193,9 @@ class BlockBarriers(Struct):
         """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""
         if not self.joins.loose.any():
             return
-        place = np.full((self.batch.blocks, self.batch.warps, WARP), -1, dtype=np.int64)
+        place = np.full(self.batch.shape, -1, dtype=np.int64)
         for w in group:
-            chosen = in_batch(w.path.mask.lanes & within & self.joins.loose, self.batch)
+            chosen = self.batch.spread(w.path.mask.lanes & within & self.joins.loose)
             met = place.max(axis=2, keepdims=True)
             if w.block.aligned and (apart := chosen & (met >= 0) & (met != w.path.block)).any():
                 text = "is at another barrier than other threads of its warp: it is in divergent code"
@@ -238,7 +224,7 @@ class BlockBarriers(Struct):
         batch, first = self.batch, self.waiting[0]
         arrived = lanes_of((w.path for w in self.waiting if w.barrier == first.barrier), batch)
         position = first.path.mask.first()
-        missing = in_batch(batch.live.lanes, batch) & ~arrived
+        missing = batch.spread(batch.live.lanes) & ~arrived
         missing[: position[0]] = False
         if batch.layout.several:
             missing[position[0]] &= batch.layout.rank_of_warp[0] >= position[1] // batch.layout.warps
@@ -287,11 +273,10 @@ class ClusterWaits:
         """A path comes to a wait; return it if it can go on."""
         barrier = self.batch.cluster_barrier
         path.block = block.target
-        if (early := path.mask.lanes & ~barrier.pending).any():
-            text = "waits at the barrier of its cluster, but has not arrived there"
-            self.batch.fault(FaultKind.BARRIER, text, block.line, first_true(early))
+        text = "waits at the barrier of its cluster, but has not arrived there"
+        self.batch.refuse(FaultKind.BARRIER, path.mask, ~barrier.pending, block.line, text)
         self._waiting.append(_Waiting(path, block.line))
-        lanes = in_batch(path.mask.lanes, self.batch)
+        lanes = self.batch.spread(path.mask.lanes)
         return self.release() if not (lanes & ~barrier.over).any() else []
 
     def release(self) -> list[BranchPath]:
@@ -318,7 +303,7 @@ class ClusterWaits:
 
         def tell(position: Position) -> Told:
             pending, live = (
-                int(in_batch(lanes, self.batch)[position[0]].sum())
+                int(self.batch.spread(lanes)[position[0]].sum())
                 for lanes in (self.batch.cluster_barrier.pending, self.batch.live.lanes)
             )
             return Told(f"the barrier of its cluster, where {pending} of {live} threads have arrived")
@@ -330,5 +315,5 @@ class ClusterWaits:
         if not self._waiting:
             return ""
         w = self._waiting[0]
-        thread, block = self.batch.names(first_true(in_batch(w.path.mask.lanes, self.batch)))
+        thread, block = self.batch.names(first_true(self.batch.spread(w.path.mask.lanes)))
         return f"; thread {thread} of block {block} waits at the barrier of their cluster in line {w.line}"

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from msgspec import Struct, field
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.program.flow import EXIT_BLOCK
 from gpuprof.executor.steps.batch import Batch
@@ -103,11 +103,6 @@ def joins_from(join: Join | None) -> list[Join]:
     return found
 
 
-def in_batch(lanes: Bools, batch: Batch) -> Bools:
-    """Return lanes in the batch's full shape."""
-    return np.broadcast_to(lanes, (batch.blocks, batch.warps, 32))
-
-
 def leave(path: BranchPath, chosen: Bools) -> tuple[BranchPath | None, BranchPath | None]:
     """Divide a path into its lanes that are true in `chosen`, which go on, and the others, which stay."""
     going = path.mask.lanes & chosen
@@ -125,7 +120,7 @@ def leave(path: BranchPath, chosen: Bools) -> tuple[BranchPath | None, BranchPat
 
 def lanes_of(paths: Iterable[BranchPath], batch: Batch) -> Bools:
     """Return the lanes of some paths, in the batch's full shape."""
-    lanes = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
+    lanes = np.zeros(batch.shape, dtype=np.bool_)
     for path in paths:
         lanes |= path.mask.lanes
     return lanes

@@ -9,16 +9,14 @@ those together that wait for the same.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program, flow_of
-from gpuprof.executor.divergence.branch_paths import in_batch
 from gpuprof.executor.faults import MemoryPlace, Wait
-from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.mbarriers import MBARRIER_BYTES, Stall
 from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
@@ -59,15 +57,15 @@ class Hang:
 
     def waits(self, held: Sequence[HeldLanes], first: int) -> tuple[Wait, ...]:
         """Tell of all warps, those of block `first` before others."""
-        batch, live = self._batch, in_batch(self._batch.live.lanes, self._batch)
-        there = in_batch(existing_lanes(batch.geometry, batch.layout.blocks), batch)
+        batch, live = self._batch, self._batch.spread(self._batch.live.lanes)
+        there = batch.spread(existing_lanes(batch.geometry, batch.layout.blocks))
         blocks = [first, *(n for n in np.flatnonzero(live.any(axis=(1, 2))).tolist() if n != first)]
         told: dict[tuple[str, str], list[tuple[int, int, Bools]]] = {}
         places: dict[tuple[str, str], list[MemoryPlace]] = {}
         for block in blocks[:_MOST_BLOCKS]:
             rest = live[block].copy()
             for one in held:
-                lanes = in_batch(one.lanes, batch)[block] & rest
+                lanes = batch.spread(one.lanes)[block] & rest
                 rest &= ~lanes
                 for warp in np.flatnonzero(lanes.any(axis=1)).tolist():
                     what, place = one.tell((block, warp, int(lanes[warp].argmax())))
@@ -126,14 +124,14 @@ class Hang:
 
         def tell(position: Position) -> Told:
             block = position[0]
-            column = int(self._of(stall.columns, position))
+            column = int(self._batch.spread(stall.columns)[position])
             phase = int(barriers.phase[block, column])
             missing = barriers.describe(block, column) or "which is over"
             rank, start = divmod(barriers.offsets[column], layout.stride)
             arrived: list[str] = []
             before: list[str] = []
             for at, columns, mask, phases in barriers.arrivals:
-                here = in_batch((columns == column) & mask, self._batch)
+                here = self._batch.spread((columns == column) & mask)
                 for number, known in ((phase, arrived), (phase - 1, before)):
                     warps = np.flatnonzero((here & (phases == number))[block].any(axis=1)).tolist()
                     text = f"warp{'s' * (len(warps) > 1)} {ranges(warps)} in {self._where(*at)}"
@@ -227,12 +225,9 @@ class Hang:
         ]
         return f"; to {verb}: {', '.join(said)}"
 
-    def _of(self, values: NDArray[Any], position: Position) -> Any:
-        return np.broadcast_to(values, (self._batch.blocks, self._batch.warps, WARP))[position]
-
     def _held(self, name: str, position: Position) -> str:
         value = self._batch.registers[self._program.slots.register(name, 0)]
-        return str(self._of(value, position))
+        return str(self._batch.spread(value)[position])
 
     def _place(self, item: Instruction, address: Mem, position: Position) -> MemoryPlace | None:
         """Return where a load reads, as registers are now."""

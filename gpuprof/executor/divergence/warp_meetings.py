@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.branch_paths import BranchPath, Registers, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.branch_paths import BranchPath, Registers, as_one, lanes_of, let_go
 from gpuprof.executor.divergence.hangs import HeldLanes, Position, Told, ranges
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
@@ -75,15 +75,14 @@ class WarpMeetings:
 
     def _groups(self, gathered: list[Gathered]) -> tuple[Bools, LaneBits, LaneBits]:
         """Return the lanes that came, their member masks, and for each the lanes that gave the same."""
-        shape = (self.batch.blocks, self.batch.warps, WARP)
         lanes = lanes_of((g.path for g in gathered), self.batch)
         members = self._together(gathered, [g.arrival.members for g in gathered])
-        return lanes, members, np.broadcast_to(groups(lanes, members), shape)
+        return lanes, members, self.batch.spread(groups(lanes, members))
 
     def _together(self, gathered: list[Gathered], values: list[np.ndarray]) -> np.ndarray:
-        result = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=values[0].dtype)
+        result = np.zeros(self.batch.shape, dtype=values[0].dtype)
         for g, value in zip(gathered, values, strict=True):
-            np.copyto(result, value, where=in_batch(g.path.mask.lanes, self.batch))
+            np.copyto(result, value, where=self.batch.spread(g.path.mask.lanes))
         return result
 
     def _parts(self, gathered: list[Gathered], complete: Bools) -> list[BranchPath]:
@@ -108,7 +107,7 @@ class WarpMeetings:
 
     def awaited(self) -> Bools:
         """Return the lanes that others wait for: shape (blocks, warps, WARP)."""
-        result = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
+        result = np.zeros(self.batch.shape, dtype=np.bool_)
         for operation in dict.fromkeys(g.arrival.operation for g in self.waiting):
             gathered = [g for g in self.waiting if g.arrival.operation == operation]
             lanes, members, group = self._groups(gathered)
@@ -136,13 +135,13 @@ class WarpMeetings:
     def never(self, others: Sequence[tuple[BranchPath, str, int]]) -> NoReturn:
         """Report the first lanes that wait for others which do not come; `others` wait elsewhere."""
         g = self.waiting[0]
-        position = first_true(in_batch(g.path.mask.lanes, self.batch))
+        position = first_true(self.batch.spread(g.path.mask.lanes))
         members, absent = self._absent(g, position)
         text = f"waits at `{g.arrival.operation}` with member mask {members:#010x} for"
         text += f" lane{'s' * (len(absent) > 1)} {', '.join(map(str, absent))} of its warp"
         here = [(g.path, f"at `{g.arrival.operation}`", g.arrival.line) for g in self.waiting]
         for path, what, line in (*here, *others):
-            if in_batch(path.mask.lanes, self.batch)[(*position[:2], absent[0])]:
+            if self.batch.spread(path.mask.lanes)[(*position[:2], absent[0])]:
                 text += f", which wait{'s' * (len(absent) == 1)} {what} in line {line}"
                 break
         self.batch.fault(FaultKind.BARRIER, text, g.arrival.line, position)

@@ -49,8 +49,7 @@ class Reduction(Struct, frozen=True):
 
     def votes(self, batch: Batch, mask: Mask) -> Bools:
         """Return the lanes of a mask whose predicate holds: shape (blocks, warps, 32)."""
-        shape = (batch.blocks, batch.warps, WARP)
-        return np.broadcast_to(np.asarray(self.holds(batch) & mask.lanes), shape)
+        return batch.spread(np.asarray(self.holds(batch) & mask.lanes))
 
     def give(self, batch: Batch, lanes: Bools, yes: Bools, voters: Bools) -> None:
         """Write the result to `lanes`, of what all `voters` of their blocks said."""

@@ -156,6 +156,7 @@ class Batch:
         self.tally = tally
         self.layout = layout
         self.blocks, self.warps = len(indices), geometry.warps * layout.blocks
+        self.shape = self.blocks, self.warps, WARP
         self.registers: list[Lanes] = []
         self.addresses: dict[str, Spread] = {}
         self.mask = Mask(existing_lanes(geometry, layout.blocks), self.blocks, self.warps)
@@ -169,7 +170,7 @@ class Batch:
         self.shared = SharedMemory(self.blocks, layout.all_bytes)
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
-        starts = self.local_bytes * np.arange(lanes).reshape(self.blocks, self.warps, WARP)
+        starts = self.local_bytes * np.arange(lanes).reshape(self.shape)
         self.local = LocalLanes(np.zeros(lanes * self.local_bytes, dtype=np.uint8), starts)
         order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
         self.events = Events(order, SharedBlocks(self.shared, layout), self.local, tally)
@@ -185,6 +186,10 @@ class Batch:
         for group in self.memo.shared_groups.values():
             group.settle(self.tally)
         self.tally.settle()
+
+    def spread(self, value: Lanes) -> Lanes:
+        """Return a value with an element for every lane of the batch."""
+        return np.broadcast_to(value, self.shape)
 
     def passes_on(self, kind: FaultKind) -> bool:
         """Whether something is no fault by itself, as the observer of the steps judges where it leads."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
 from gpuprof.executor.memory.global_accesses import MemoryRequest
@@ -364,7 +364,7 @@ def send_async(coder: Coder, item: Instruction) -> Step:
             batch.bulk.bring(columns, mask, np.full((1, 1, 1), size))
             return
         packed = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1).view(moved)[..., 0]
-        given = np.broadcast_to(packed, (batch.blocks, batch.warps, WARP))
+        given = batch.spread(packed)
 
         def apply(content: Lanes, index: NDArray[np.intp], lanes: Bools, is_global: bool) -> Lanes:
             assert operation is not None

@@ -100,8 +100,7 @@ def no_target(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch) -> None:
         position = batch.mask.first()
-        held = read(batch)
-        value = int(np.broadcast_to(held, (batch.blocks, batch.warps, 32))[position])
+        value = int(batch.spread(read(batch))[position])
         text = f"jumps or calls by a register to {value:#x}, where no function that fits and no label is"
         batch.fault(FaultKind.BAD_TARGET, text, line, position, value)
 

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode what orders threads: arrivals at the barrier of a cluster, and fences, also for the copy engine."""
 
-import numpy as np
-
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Mask, first_true
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, NEAR_FENCE_PHASE, Access
 from gpuprof.executor.memory.mbarriers import by_parity
 from gpuprof.executor.program.ptx import Instruction
@@ -23,11 +21,13 @@ def arrive(coder: Coder, item: Instruction) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         barrier = batch.cluster_barrier
         if aligned:
-            _require_whole_warps(batch, mask, line)
+            missing = mask.active_warps & ~mask.lanes
+            text = "is not at the barrier of its cluster where others of its warp arrive: it is in divergent"
+            text += " code"
+            batch.refuse(FaultKind.BARRIER, batch.live, missing, line, text)
         text = "arrives at the barrier of its cluster again, before it has waited there"
         batch.refuse(FaultKind.BARRIER, mask, barrier.pending, line, text)
-        shape = (batch.blocks, batch.warps, WARP)
-        lanes = np.broadcast_to(mask.lanes, shape)
+        lanes = batch.spread(mask.lanes)
         for parity, part in by_parity(lanes, barrier.phase[:, None, None]):
             access = Access.RELAXED if relaxed else Access.RELEASE
             batch.events.synchronise(access, part, CLUSTER_PHASES[parity], line)
@@ -39,7 +39,7 @@ def arrive(coder: Coder, item: Instruction) -> Step:
 
 def end_phases(batch: Batch, line: int) -> None:
     """End the phases of cluster barriers at which all threads have arrived, or ended."""
-    live = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP))
+    live = batch.spread(batch.live.lanes)
     barrier = batch.cluster_barrier
     before = barrier.phase
     ended = ~live & barrier.complete(live)[:, None, None]
@@ -54,16 +54,9 @@ def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False)
     for mbarriers that were set up releases too, though it promises less: that these alone are seen.
     """
     if (batch.means.phased or batch.means.partial) and not mask.empty:
-        lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))
+        lanes = batch.spread(mask.lanes)
         phase = NEAR_FENCE_PHASE if near else FENCE_PHASE
         batch.events.synchronise(Access.FENCED, lanes, phase, line)
-
-
-def _require_whole_warps(batch: Batch, mask: Mask, line: int) -> None:
-    missing = batch.live.lanes & mask.active_warps & ~mask.lanes
-    if missing.any():
-        text = "is not at the barrier of its cluster where others of its warp arrive: it is in divergent"
-        batch.fault(FaultKind.BARRIER, f"{text} code", line, first_true(missing))
 
 
 #: Proxies that nothing here tells from that of ordinary accesses.

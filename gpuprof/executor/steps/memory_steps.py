@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation, change_in_turn
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
 from gpuprof.executor.memory.global_accesses import Cache, Manner, MemoryRequest
 from gpuprof.executor.memory.global_flights import LanePlaces
@@ -156,8 +156,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         releases(batch, mask)
         batch.tally.least |= emulated
-        shape = (batch.blocks, batch.warps, 32)
-        values = [np.broadcast_to(read(batch), shape) for read in reads]
+        values = [batch.spread(read(batch)) for read in reads]
 
         def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
             how = operation.in_global if is_global else operation.elsewhere
@@ -236,7 +235,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         if valid is not None:
             values = np.where(reading.lanes, values, values.dtype.type(0))
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
-        lanes = np.broadcast_to(reading.lanes, (batch.blocks, batch.warps, WARP))
+        lanes = batch.spread(reading.lanes)
         read = LanePlaces(start.astype(np.int64) + source.offset, given.astype(np.int64), lanes)
         batch.copies.copy(pattern, values, item.line, read)
 

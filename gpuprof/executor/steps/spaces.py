@@ -15,7 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import Footprint, atomic_sectors
@@ -98,7 +98,7 @@ class GlobalSpace:
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
     ) -> Lanes:
         """Change elements in place, counted as one access."""
-        old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
+        old = np.zeros(batch.shape, dtype=moved_dtype(self.request.size))
         for buffer, part in self._counted_parts(batch, address, mask, "updates", in_turn=True):
             if buffer.read_only:
                 self._fault(batch, address, part.lanes, "updates", "which is read-only")
@@ -223,7 +223,7 @@ class SharedSpace:
     ) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
-        old: Lanes = np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
+        old: Lanes = np.zeros(batch.shape, dtype=moved_dtype(self.request.size))
         failed = None
         if not batch.events.address_only:
             old = batch.shared.update(pattern, apply)
@@ -242,7 +242,7 @@ class SharedSpace:
         if places.min() < places.max():
             return
         phase = int(places.flat[0]), ATOMIC_PHASE
-        lanes = np.broadcast_to(pattern.mask.lanes, (batch.blocks, batch.warps, WARP))
+        lanes = batch.spread(pattern.mask.lanes)
         for warp in np.flatnonzero(lanes.any(axis=(0, 2))).tolist():
             own = lanes & (np.arange(batch.warps) == warp)[:, None]
             for access in (Access.RELAXED, Access.ACQUIRE):

@@ -37,11 +37,10 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        shape = (batch.blocks, batch.warps, 32)
-        texts, arguments = (np.broadcast_to(read(batch), shape) for read in (read_text, read_arguments))
-        counts = np.zeros(shape, dtype=_S32)
+        texts, arguments = (batch.spread(read(batch)) for read in (read_text, read_arguments))
+        counts = np.zeros(batch.shape, dtype=_S32)
         seen: dict[int, str] = {}
-        for index in np.argwhere(np.broadcast_to(mask.lanes, shape)).tolist():
+        for index in np.argwhere(batch.spread(mask.lanes)).tolist():
             position: Position = (index[0], index[1], index[2])
             address = int(texts[position])
             if not address:
@@ -66,8 +65,7 @@ def assertion_fails(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         position = mask.first()
-        shape = (batch.blocks, batch.warps, 32)
-        condition, file, number, function = (int(np.broadcast_to(r(batch), shape)[position]) for r in reads)
+        condition, file, number, function = (int(batch.spread(r(batch))[position]) for r in reads)
         told = [reader.string(batch, a, position) if a else "?" for a in (condition, file, function)]
         text = f"fails the assertion `{told[0]}` ({told[1]}:{number & 0xFFFF_FFFF}, in {told[2]})"
         batch.fault(FaultKind.TRAP, text, item.line, position)
@@ -82,11 +80,10 @@ def allocate(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch) -> None:
         mask, heap = masked(batch), Heap.of(batch.memory)
-        shape = (batch.blocks, batch.warps, 32)
-        lanes = np.broadcast_to(mask.lanes, shape)
+        lanes = batch.spread(mask.lanes)
         batch.tally.least |= bool(lanes.any())
-        result = np.zeros(shape, dtype=_U64)
-        result[lanes] = [heap.take(size) for size in np.broadcast_to(read(batch), shape)[lanes].tolist()]
+        result = np.zeros(batch.shape, dtype=_U64)
+        result[lanes] = [heap.take(size) for size in batch.spread(read(batch))[lanes].tolist()]
         write(batch, result, mask)
 
     return step
@@ -98,9 +95,8 @@ def free(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch) -> None:
         mask, heap = masked(batch), Heap.of(batch.memory)
-        shape = (batch.blocks, batch.warps, 32)
-        addresses = np.broadcast_to(read(batch), shape)
-        for index in np.argwhere(np.broadcast_to(mask.lanes, shape)).tolist():
+        addresses = batch.spread(read(batch))
+        for index in np.argwhere(batch.spread(mask.lanes)).tolist():
             position: Position = (index[0], index[1], index[2])
             address = int(addresses[position])
             if address and not heap.give_back(address):

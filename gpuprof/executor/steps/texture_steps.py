@@ -321,7 +321,7 @@ def load_surface(coder: Coder, item: Instruction) -> Step:
     writes = [coder.target(part, item) for part in access.parts]
 
     def step(batch: Batch, mask: Mask) -> None:
-        result: Lanes = np.zeros((batch.blocks, batch.warps, 32, access.size), dtype=np.uint8)
+        result: Lanes = np.zeros((*batch.shape, access.size), dtype=np.uint8)
         for pieces, address, part in access.places(batch, mask, "reads"):
             for space, where in pieces:
                 content = np.ascontiguousarray(space.read(batch, address, part))[..., None].view(np.uint8)
@@ -360,7 +360,7 @@ def update_surface(coder: Coder, item: Instruction) -> Step:
     read = coder.reader(item.operands[1], operation.dtype, item)
 
     def step(batch: Batch, mask: Mask) -> None:
-        values = np.broadcast_to(read(batch), (batch.blocks, batch.warps, 32))
+        values = batch.spread(read(batch))
 
         def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
             return apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
@@ -454,8 +454,7 @@ class _SurfaceAccess:
     def _report(
         self, batch: Batch, made: TexelView, position: tuple[int, int, int], where: list[Any], verb: str
     ) -> None:
-        shape = (batch.blocks, batch.warps, 32)
-        x, y, z = (int(np.broadcast_to(place, shape)[position]) for place in where)
+        x, y, z = (int(batch.spread(place)[position]) for place in where)
         extents = made.texels.extents
         detail = f"{verb} {self.size} bytes at x = {x} (bytes), y = {y}, z = {z} of the surface"
         detail += (

@@ -174,7 +174,7 @@ def multiply(coder: Coder, item: Instruction) -> Step:
             [matrix_c(held[i : i + tile], accumulator, _ROWS, shape) for i in range(0, len(held), tile)],
             axis=1,
         )
-        kept = np.broadcast_to(adds(batch), (*shape, WARP))[..., 0].reshape(-1)
+        kept = batch.spread(adds(batch))[..., 0].reshape(-1)
         before = np.where(kept, before, accumulator.type(0))
         active = np.broadcast_to(mask.lanes.any(axis=2), shape).reshape(-1)
         if places is not None:
