@@ -179,8 +179,9 @@ class Scheduler:
                 self.steps += block.length
                 batch.clock.executed = self.steps
                 if self.steps > self.budget:
+                    text = f"still runs after {self.budget:,} instructions: the loop may not end"
                     with self._hanging(path):
-                        self._endless(block, path.mask)
+                        batch.fault(FaultKind.ENDLESS, text, block.line, path.mask.first())
                 if batch.control_slice is not None:
                     batch.control_slice.spend(len(block.sliced) * path.mask.total_threads)
                 steps = iter(self._steps(block))
@@ -258,14 +259,6 @@ class Scheduler:
             )
             if (before & ~after).any():
                 batch.events.synchronise(Access.ENDED, layout.in_batch(~after), (0, 0), 0)
-
-    def _endless(self, block: RunnableBlock, mask: Mask) -> None:
-        self.batch.fault(
-            FaultKind.ENDLESS,
-            f"still runs after {self.budget:,} instructions: the loop may not end",
-            block.line,
-            mask.first(),
-        )
 
     def _arrived(self, join: Join | None) -> None:
         """One path of `join` is done."""

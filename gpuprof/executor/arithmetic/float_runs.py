@@ -79,9 +79,8 @@ class Tape(Struct):
         return len(self._given) - 1
 
     def compiled(self) -> "CompiledTape":
-        """Return the tape ready to be played: each value loaded where it is first used, rows used again."""
-        loads = {item.made: item for item in self._items if item.operation == LOAD}
-        items = _loaded_when_used(self._needed(), loads)
+        """Return the tape ready to be played: what its targets depend on, rows used again."""
+        items = self._needed()
         last_use: dict[int, int] = {}
         for number, item in enumerate(items):
             last_use.update(dict.fromkeys(_values_taken(item), number))
@@ -110,23 +109,14 @@ class Tape(Struct):
         return [item.operation, written, *read, *[0] * (ITEM_WORDS - 2 - len(read))]
 
     def _needed(self) -> list[_Item]:
-        """Return, without loads, what the targets depend on."""
+        """Return what the targets depend on."""
         used: set[int] = set()
         needed = []
         for item in reversed(self._items):
-            if item.made is None or (item.operation != LOAD and item.made in used):
+            if item.made is None or item.made in used:
                 used.update(_values_taken(item))
                 needed.append(item)
         return needed[::-1]
-
-
-def _loaded_when_used(items: list[_Item], loads: dict[int | None, _Item]) -> list[_Item]:
-    """Return instructions with each load before the first that takes its value."""
-    result = []
-    for item in items:
-        result += [loads.pop(value) for value in _values_taken(item) if value in loads]
-        result.append(item)
-    return result
 
 
 def _values_taken(item: _Item) -> tuple[int, ...]:

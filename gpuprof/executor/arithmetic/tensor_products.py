@@ -163,17 +163,13 @@ class Product:
     def spread(self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]) -> list[Lanes]:
         """Return all ones where an element of D depends on any bit that is one in these, else zeros."""
         shape = leading([*a, *b, *c])
-        factor, total = (np.dtype(f"u{self._item_bytes(kind)}") for kind in (self.a, self.accumulator))
+        kinds = self.element(self.a), ARITHMETIC[self.accumulator]
+        factor, total = (np.dtype(f"u{kind.itemsize}") for kind in kinds)
         of_a = (matrix_a(a, factor, self.rows, shape) != 0).any(axis=0)
         of_b = (matrix_b(b, factor, shape) != 0).any(axis=0)
         depends = of_a[:, None] | of_b[None] | (matrix_c(c, total, self.rows, shape) != 0)
         ones = np.where(depends, ~total.type(0), total.type(0))
         return registers_of(ones, np.dtype(f"u{self.sum_register.itemsize}"), shape)
-
-    @staticmethod
-    def _item_bytes(kind: str) -> int:
-        kept = _ELEMENTS.get(kind) or ARITHMETIC[kind]
-        return 1 if isinstance(kept, Packed) else kept.itemsize
 
     def _sum(self) -> Any:
         if self.a == "f64":

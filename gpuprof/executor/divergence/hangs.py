@@ -22,7 +22,7 @@ from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BY
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
 from gpuprof.executor.program.loops import loops_of, waiting_loops
 from gpuprof.executor.program.origins import Origins, origins_in, origins_of
-from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym
+from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym, address_of
 from gpuprof.executor.program.source_places import call_line
 from gpuprof.executor.steps.batch import Batch, existing_lanes
 
@@ -150,7 +150,7 @@ class Hang:
 
     def _arrives(self, start: int, item: Instruction) -> bool:
         """Tell whether an instruction may arrive at the mbarrier at a byte of shared memory."""
-        goal = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+        goal = address_of(item)
         if goal is None or item.opcode[0] != "mbarrier" or "arrive" not in item.opcode[1]:
             return False
         places = [
@@ -169,11 +169,12 @@ class Hang:
         read = next(
             i for i in items if i.opcode[0] in ("ld", "atom") and not set(_results(i)).isdisjoint(loop.found)
         )
-        address = next(operand for operand in read.operands if isinstance(operand, Mem))
+        address = address_of(read)
+        assert address is not None
         near = origins_in(address, self._origins)
 
         def writes(item: Instruction) -> bool:
-            goal = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+            goal = address_of(item)
             if goal is None or item.opcode[0] not in _STORES or item in items:
                 return False
             return bool(near & origins_in(goal, self._origins))

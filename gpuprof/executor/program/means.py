@@ -64,7 +64,8 @@ def means_of(
             idle[item.line] = idle.get(item.line, frozenset()) | stores
     return OrderingMeans(
         phased=phased,
-        partial=any(_names_count(item) or is_cluster_wait(item) for item in ends),
+        # Or if a barrier says how many threads it takes.
+        partial=any(is_cluster_wait(i) or len(i.operands) > (3 if "red" in i.opcode else 1) for i in ends),
         fences=fences,
         in_shared=not phased and _orders_shared(flow, fences=fences),
         polled=frozenset(polled),
@@ -85,11 +86,6 @@ def names_all(item: Instruction) -> bool:
     """Tell whether a warp operation names all lanes of the warp, whatever registers hold."""
     operand = item.operands[-1]
     return isinstance(operand, Imm) and operand.bits & _EVERYBODY == _EVERYBODY
-
-
-def _names_count(item: Instruction) -> bool:
-    """Tell whether a barrier says how many threads it takes."""
-    return len(item.operands) > (3 if "red" in item.opcode else 1)
 
 
 def is_for_its_block(item: Instruction) -> bool:

@@ -178,6 +178,11 @@ def leaves(operand: Operand) -> Iterator[Operand]:
             yield operand
 
 
+def address_of(item: Instruction) -> Mem | None:
+    """Return the first operand that is an address, if any is."""
+    return next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+
+
 def symbols_of(operands: Iterable[Operand]) -> set[str]:
     """Return the symbols that operands name."""
     return {leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Sym)}

@@ -21,7 +21,7 @@ from msgspec import Struct
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import loops_of
 from gpuprof.executor.program.origins import Origin, origins_in, origins_of
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec, address_of
 
 _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 #: Operations on memory, by what they do there.
@@ -146,7 +146,7 @@ class _Slicer:
 
     def _origins_of(self, item: Instruction) -> frozenset[Origin | None]:
         """Return by what an access may go to memory."""
-        memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+        memory = address_of(item)
         found = origins_in(memory.base, self._origins) if memory is not None else frozenset()
         return found or frozenset({None})
 
@@ -231,7 +231,7 @@ class _Places:
         for place, item in enumerate(block.body):
             own = "shared" in item.opcode and "cluster" not in item.opcode
             if own and item.guard is None and item.opcode[0] in ("ld", "st"):
-                memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+                memory = address_of(item)
                 if memory is not None and not isinstance(memory.base, Imm):
                     self._found[place] = origin(memory.base, memory.offset)
             moved = _moved(item)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode what orders threads: arrivals at the barrier of a cluster, and fences, also for the copy engine."""
 
+from functools import partial
+
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, NEAR_FENCE_PHASE, Access
@@ -71,7 +73,7 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
         return lambda batch: release_by_fence(batch, masked(batch), line)
     if "proxy" in words:
         near = "shared" in words or not words & {"global", *_SAME}
-        return _between_proxies(coder, item) if near else None
+        return where_active(coder, item, partial(_between_proxies, line)) if near else None
     coder.fences = True
     near = "cta" in item.opcode
 
@@ -83,12 +85,6 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
     return step
 
 
-def _between_proxies(coder: Coder, item: Instruction) -> Step:
-    masked = coder.mask(item)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if batch.means.phased and not mask.empty:
-            batch.bulk.fence(mask, item.line)
-
-    return step
+def _between_proxies(line: int, batch: Batch, mask: Mask) -> None:
+    if batch.means.phased:
+        batch.bulk.fence(mask, line)

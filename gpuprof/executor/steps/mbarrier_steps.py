@@ -214,17 +214,12 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             batch.bulk.deliver(columns, failed)
             still = failed & ~over()
             if still.any():
-                watched = _numbers_of(columns, still)
+                watched = np.unique(batch.spread(columns)[batch.spread(still)])
                 batch.stall = Stall(
                     still, columns, (item.line, item.ptx_line), watched, barriers.phase[:, watched]
                 )
 
     return where_active(coder, item, run)
-
-
-def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
-    shape = np.broadcast_shapes(columns.shape, lanes.shape)
-    return np.unique(np.broadcast_to(columns, shape)[np.broadcast_to(lanes, shape)])
 
 
 def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: int, what: str) -> None:

@@ -6,7 +6,6 @@ import ctypes
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Self
 
 import numpy as np
 from msgspec import Struct
@@ -33,7 +32,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
     """`vprintf`: each lane prints, one after the other; the result is how many arguments the format takes."""
     write = coder.target(item.operands[0], item)
     read_text, read_arguments = (coder.reader(operand, _U64, item) for operand in item.operands[1:3])
-    masked, reader = coder.mask(item), _CallReader.of(coder, item)
+    masked, reader = coder.mask(item), _CallReader(item.line, coder.shared_start)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -61,7 +60,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
 def assertion_fails(coder: Coder, item: Instruction) -> Step:
     """`__assertfail`: the condition of an `assert` does not hold, and the launch ends."""
     reads = [coder.reader(operand, _U64, item) for operand in item.operands[1:5]]
-    reader = _CallReader.of(coder, item)
+    reader = _CallReader(item.line, coder.shared_start)
 
     def step(batch: Batch, mask: Mask) -> None:
         position = mask.first()
@@ -111,11 +110,6 @@ class _CallReader(Struct, frozen=True):
 
     line: int
     shared_start: int
-
-    @classmethod
-    def of(cls, coder: Coder, item: Instruction) -> Self:
-        """Return the reader of one call."""
-        return cls(item.line, coder.shared_start)
 
     def printed(self, batch: Batch, text: str, start: int, position: Position) -> str:
         """Return what one call prints whose arguments lie at `start`."""
