@@ -383,7 +383,7 @@ class Scheduler:
     def _stuck(self) -> list[BranchPath]:
         return [
             *(w.path for w in self._barriers.waiting),
-            *self._cluster_waits.paths,
+            *(w.path for w in self._cluster_waits.waiting),
             *(p.path for p in self._parked),
             *(resting.path for resting in self._polling.resting),
             *(g.path for g in self._meetings.waiting),

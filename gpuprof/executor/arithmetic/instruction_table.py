@@ -23,29 +23,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 _U32 = ARITHMETIC["u32"]
 _BOOL = np.dtype(np.bool_)
 
-#: Opcode to entry.
-TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
-    "cvt": lower_cvt,
-    "setp": lower_setp,
-    "set": lower_set,
-    "selp": lower_selp,
-    "slct": lower_slct,
-    "testp": lower_testp,
-    # It moves bits, those of NaNs too.
-    "copysign": lambda op: of_one_type(op, lambda sign, size: np.copysign(size, sign), 2),
-    **dict.fromkeys(video.NAMES, video.lower),
-}
 
-
-def _entry(*names: str) -> Callable[[Callable[[Mnemonic], Lowered]], Callable[[Mnemonic], Lowered]]:
-    def register(lower: Callable[[Mnemonic], Lowered]) -> Callable[[Mnemonic], Lowered]:
-        TABLE.update(dict.fromkeys(names, lower))
-        return lower
-
-    return register
-
-
-@_entry("add", "sub", "mul", "mul24")
 def _two_operands(op: Mnemonic) -> Lowered:
     if op.is_float:
         return floats.rounded(op, 2)
@@ -93,7 +71,6 @@ def _product(op: Mnemonic) -> Lowered:
     return of_one_type(op, integers.multiply_high if op.has("hi") else np.multiply, 2)
 
 
-@_entry("addc", "subc")
 def _with_carry(op: Mnemonic) -> Lowered:
     unsigned = np.dtype(f"u{op.dtype.itemsize}")
 
@@ -107,7 +84,6 @@ def _with_carry(op: Mnemonic) -> Lowered:
     return Lowered(compute, (unsigned, unsigned, _BOOL), unsigned, carries)
 
 
-@_entry("mad", "mad24", "madc")
 def _multiply_add(op: Mnemonic) -> Lowered:
     if op.is_float:
         return floats.fused(op)
@@ -141,12 +117,10 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
     return Lowered(compute, sources, unsigned, carries)
 
 
-@_entry("fma")
 def _fused(op: Mnemonic) -> Lowered:
     return halves.lower(op, 3) if op.type in halves.TYPES else floats.fused(op)
 
 
-@_entry("fms", "fnma", "fnms")
 def _fused_with_signs(op: Mnemonic) -> Lowered:
     """Multiply-adds that PTX has no names for: products and sums are contracted to them."""
     fma = _fused(Mnemonic("fma", op.flags, op.types))
@@ -158,26 +132,22 @@ def _fused_with_signs(op: Mnemonic) -> Lowered:
     return replace(fma, compute=compute)
 
 
-@_entry("div", "rem")
 def _division(op: Mnemonic) -> Lowered:
     if op.is_float:
         return approximations.lower(op) if op.has("approx") else floats.rounded(op, 2)
     return of_one_type(op, integers.divide if op.base == "div" else integers.remainder, 2)
 
 
-@_entry("sqrt", "rcp")
 def _root_or_reciprocal(op: Mnemonic) -> Lowered:
     return approximations.lower(op) if op.has("approx") else floats.rounded(op, 1)
 
 
-@_entry("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
 def _transcendental(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES and op.base in ("ex2", "tanh"):
         return halves.lower(op, 1)
     return approximations.lower(op)
 
 
-@_entry("min", "max")
 def _extreme(op: Mnemonic) -> Lowered:
     lowest = op.base == "min"
     if op.type in halves.TYPES:
@@ -192,7 +162,6 @@ def _extreme(op: Mnemonic) -> Lowered:
     return floats.extremes(op)
 
 
-@_entry("neg", "abs")
 def _sign(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 1)
@@ -206,8 +175,53 @@ def _words(compute: Compute, count: int) -> Lowered:
     return Lowered(compute, (_U32,) * count, _U32)
 
 
-#: What bits and integers are computed from, and by which function.
-TABLE |= {
+def _permute(op: Mnemonic) -> Lowered:
+    if not op.flags:
+        return _words(integers.permute_bytes, 3)
+    (mode,) = op.flags
+    if mode not in integers.PERMUTATIONS:
+        raise NotInTable
+    return _words(partial(integers.permute_bytes_by, mode), 3)
+
+
+def _logic(op: Mnemonic) -> Lowered:
+    def compute(a: Lanes, b: Lanes, c: Lanes, table: Lanes, *predicate: Lanes) -> Lanes:
+        # The truth table is an immediate, so it is the same in every lane.
+        return integers.three_input_logic(a, b, c, int(table.flat[0]))
+
+    if not op.flags:
+        return _words(compute, 4)
+    combine: Compute = np.logical_or if op.has("or") else np.logical_and
+
+    def second(a: Lanes, b: Lanes, c: Lanes, table: Lanes, predicate: Lanes) -> Any:
+        return combine(compute(a, b, c, table) != 0, predicate)
+
+    return Lowered(compute, (*(_U32,) * 4, _BOOL), _U32, second)
+
+
+#: Opcode to entry.
+TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
+    **dict.fromkeys(("add", "sub", "mul", "mul24"), _two_operands),
+    **dict.fromkeys(("addc", "subc"), _with_carry),
+    **dict.fromkeys(("mad", "mad24", "madc"), _multiply_add),
+    "fma": _fused,
+    **dict.fromkeys(("fms", "fnma", "fnms"), _fused_with_signs),
+    **dict.fromkeys(("div", "rem"), _division),
+    **dict.fromkeys(("sqrt", "rcp"), _root_or_reciprocal),
+    **dict.fromkeys(("rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), _transcendental),
+    **dict.fromkeys(("min", "max"), _extreme),
+    **dict.fromkeys(("neg", "abs"), _sign),
+    "prmt": _permute,
+    "lop3": _logic,
+    "cvt": lower_cvt,
+    "setp": lower_setp,
+    "set": lower_set,
+    "selp": lower_selp,
+    "slct": lower_slct,
+    "testp": lower_testp,
+    # It moves bits, those of NaNs too.
+    "copysign": lambda op: of_one_type(op, lambda sign, size: np.copysign(size, sign), 2),
+    **dict.fromkeys(video.NAMES, video.lower),
     "and": lambda op: of_one_type(op, np.bitwise_and, 2),
     "or": lambda op: of_one_type(op, np.bitwise_or, 2),
     "xor": lambda op: of_one_type(op, np.bitwise_xor, 2),
@@ -233,29 +247,3 @@ TABLE |= {
     "dp4a": lambda op: _words(partial(integers.dot, types=op.types, parts=4), 3),
     "dp2a": lambda op: _words(partial(integers.dot, types=op.types, parts=2, high=op.has("hi")), 3),
 }
-
-
-@_entry("prmt")
-def _permute(op: Mnemonic) -> Lowered:
-    if not op.flags:
-        return _words(integers.permute_bytes, 3)
-    (mode,) = op.flags
-    if mode not in integers.PERMUTATIONS:
-        raise NotInTable
-    return _words(partial(integers.permute_bytes_by, mode), 3)
-
-
-@_entry("lop3")
-def _logic(op: Mnemonic) -> Lowered:
-    def compute(a: Lanes, b: Lanes, c: Lanes, table: Lanes, *predicate: Lanes) -> Lanes:
-        # The truth table is an immediate, so it is the same in every lane.
-        return integers.three_input_logic(a, b, c, int(table.flat[0]))
-
-    if not op.flags:
-        return _words(compute, 4)
-    combine: Compute = np.logical_or if op.has("or") else np.logical_and
-
-    def second(a: Lanes, b: Lanes, c: Lanes, table: Lanes, predicate: Lanes) -> Any:
-        return combine(compute(a, b, c, table) != 0, predicate)
-
-    return Lowered(compute, (*(_U32,) * 4, _BOOL), _U32, second)

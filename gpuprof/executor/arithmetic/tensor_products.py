@@ -81,22 +81,12 @@ class Product:
     warpgroup: bool = False
 
     @classmethod
-    def of(
-        cls,
-        shape: str,
-        a: str,
-        b: str,
-        accumulator: str,
-        *,
-        saturates: bool = False,
-        bitwise: str = "",
-        rounding: str = "rn",
-    ) -> "Product | None":
+    def of(cls, shape: str, a: str, b: str, accumulator: str, **how: Any) -> "Product | None":
         """Return the product of a shape such as `m16n8k16`; None when it is not modelled."""
         for shapes, factors, sums in _MODELLED:
             if shape in shapes and {a, b} <= {*factors} and accumulator in sums:
                 rows, depth = int(shape[1:].split("n")[0]), int(shape.split("k")[1])
-                return cls(rows, depth, a, b, accumulator, saturates, bitwise, rounding)
+                return cls(rows, depth, a, b, accumulator, **how)
         return None
 
     @property

@@ -37,9 +37,9 @@ class Waiting(Struct, eq=False):
 
     path: BranchPath
     block: RunnableBlock
-    barrier: int
-    expected: int | None
-    votes: Bools | None
+    barrier: int = 0
+    expected: int | None = None
+    votes: Bools | None = None
 
     @property
     def line(self) -> int:
@@ -250,24 +250,12 @@ def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...],
     return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]
 
 
-class _Waiting(Struct, eq=False):
-    """A path at `barrier.cluster.wait`."""
-
-    path: BranchPath
-    line: int
-
-
 class ClusterWaits:
     """Who waits at barriers of clusters, in one batch."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self._waiting: list[_Waiting] = []
-
-    @property
-    def paths(self) -> list[BranchPath]:
-        """The paths that wait."""
-        return [w.path for w in self._waiting]
+        self.waiting: list[Waiting] = []
 
     def come(self, block: RunnableBlock, path: BranchPath) -> list[BranchPath]:
         """A path comes to a wait; return it if it can go on."""
@@ -275,18 +263,18 @@ class ClusterWaits:
         path.block = block.target
         text = "waits at the barrier of its cluster, but has not arrived there"
         self.batch.refuse(FaultKind.BARRIER, path.mask, ~barrier.pending, block.line, text)
-        self._waiting.append(_Waiting(path, block.line))
+        self.waiting.append(Waiting(path, block))
         lanes = self.batch.spread(path.mask.lanes)
         return self.release() if not (lanes & ~barrier.over).any() else []
 
     def release(self) -> list[BranchPath]:
         """Return the paths whose clusters have arrived."""
-        if not self._waiting:
+        if not self.waiting:
             return []
-        end_phases(self.batch, self._waiting[0].line)  # threads may have ended since
+        end_phases(self.batch, self.waiting[0].line)  # threads may have ended since
         over = self.batch.cluster_barrier.over
-        line = self._waiting[0].line
-        going = let_go(self._waiting, self._waiting.copy(), over)
+        line = self.waiting[0].line
+        going = let_go(self.waiting, self.waiting.copy(), over)
         if going:
             self._acquire(lanes_of(going, self.batch), line)
         return as_one(going)
@@ -308,12 +296,12 @@ class ClusterWaits:
             )
             return Told(f"the barrier of its cluster, where {pending} of {live} threads have arrived")
 
-        return [HeldLanes(w.path.mask.lanes, (w.line, 0), tell) for w in self._waiting]
+        return [HeldLanes(w.path.mask.lanes, (w.line, 0), tell) for w in self.waiting]
 
     def describe(self) -> str:
         """Say who waits at the barrier of a cluster, after what keeps others from arriving."""
-        if not self._waiting:
+        if not self.waiting:
             return ""
-        w = self._waiting[0]
+        w = self.waiting[0]
         thread, block = self.batch.names(first_true(self.batch.spread(w.path.mask.lanes)))
         return f"; thread {thread} of block {block} waits at the barrier of their cluster in line {w.line}"

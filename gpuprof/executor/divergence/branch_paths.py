@@ -89,10 +89,6 @@ class BranchPath:
         """The same for paths that can go on as one."""
         return self.block, self.step, self.rejoin, id(self.above)
 
-    def joins(self) -> list[Join]:
-        """Return the joins that it will reach, innermost first."""
-        return joins_from(self.above)
-
 
 def joins_from(join: Join | None) -> list[Join]:
     """Return a join and those around it."""
@@ -194,7 +190,7 @@ class Joins:
         return []
 
     def _still_to_come(self, join: Join, paths: list[BranchPath]) -> Bools:
-        return lanes_of((path for path in paths if join in path.joins()), self.batch)
+        return lanes_of((path for path in paths if join in joins_from(path.above)), self.batch)
 
     def _leave(self, join: Join, going: Bools) -> BranchPath:
         join.lanes = join.lanes & ~going
@@ -205,5 +201,5 @@ class Joins:
 
 def _inner_first(paths: list[BranchPath]) -> list[Join]:
     """Return the joins that paths will reach: who is free at one has not reached those around it."""
-    joins = {id(join): join for path in paths for join in path.joins()}
+    joins = {id(join): join for path in paths for join in joins_from(path.above)}
     return sorted(joins.values(), key=lambda join: len(joins_from(join)), reverse=True)

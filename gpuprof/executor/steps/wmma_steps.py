@@ -67,17 +67,11 @@ def _shape_of(item: Instruction) -> Shape:
     small = _SHAPES.get((name, factor), "")
     if {accumulator, last} == {"f16", "f32"}:  # sums are f32
         accumulator = last = "f32"
-    bitwise = next((word for word in words if word in BITWISE), "")
-    rounding = next((word for word in words if word in ROUNDINGS), "rn")
-    product = Product.of(
-        small,
-        factor,
-        other,
-        accumulator,
-        saturates="satfinite" in words,
-        bitwise=bitwise,
-        rounding=rounding,
-    )
+    how = {
+        "bitwise": next((word for word in words if word in BITWISE), ""),
+        "rounding": next((word for word in words if word in ROUNDINGS), "rn"),
+    }
+    product = Product.of(small, factor, other, accumulator, saturates="satfinite" in words, **how)
     if product is None or accumulator != last or ("satfinite" in words and accumulator != "s32"):
         raise UnsupportedInstruction(item.name, item.line)
     m, rest = name[1:].split("n")
