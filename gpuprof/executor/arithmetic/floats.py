@@ -99,8 +99,3 @@ def extremes(op: Mnemonic) -> Lowered:
         raise NotInTable
     compute = extreme(choose)
     return modified(op, of_sizes(compute) if op.has("xorsign") else compute, 2)
-
-
-def signs(op: Mnemonic) -> Lowered:
-    """Lower `neg` and `abs`, of which a NaN knows nothing."""
-    return modified(op, np.negative if op.base == "neg" else np.abs, 1)

@@ -119,10 +119,6 @@ class FloatFormat:
         """Return the numbers that unsigned elements of `item_bytes` stand for; float32 holds each exactly."""
         return np.asarray(self.decode(bits), dtype=np.float32)
 
-    def exponents(self, values: NDArray[np.float32]) -> NDArray[np.int16]:
-        """Return the exponents by which products are aligned."""
-        return exponents(values, self.lowest_exponent)
-
 
 def exponents(values: NDArray[np.float32], lowest: int) -> NDArray[np.int16]:
     """Return the exponent of each number, at least `lowest`; of zeros `OF_ZERO`."""

@@ -165,9 +165,8 @@ def _extreme(op: Mnemonic) -> Lowered:
 def _sign(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 1)
-    if op.is_float:
-        return floats.signs(op)
-    return of_one_type(op, np.negative if op.base == "neg" else np.abs, 1)
+    compute = np.negative if op.base == "neg" else np.abs
+    return floats.modified(op, compute, 1) if op.is_float else of_one_type(op, compute, 1)
 
 
 def _words(compute: Compute, count: int) -> Lowered:

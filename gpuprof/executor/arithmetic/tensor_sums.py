@@ -49,7 +49,8 @@ def float_sum(
     with np.errstate(all="ignore"):
         x, y, addend = a_format.values(a), b_format.values(b), c.astype(np.float32)
         lowest = _F16_LOWEST if c.dtype == np.float16 else LOWEST_EXPONENT
-        of_terms = a_format.exponents(x), b_format.exponents(y), exponents(addend, lowest)
+        limits = a_format.lowest_exponent, b_format.lowest_exponent, lowest
+        of_terms = [exponents(*one) for one in zip((x, y, addend), limits, strict=True)]
         total = _aligned_sum((x, y, addend), of_terms, kept_bits)
         result = _rounded(total, c.dtype, fraction_bits)
         if any((exponent == NOT_FINITE).any() for exponent in of_terms):

@@ -6,9 +6,9 @@ Whoever holds lanes says which, at which line, and what keeps one of them; here 
 those together that wait for the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -256,16 +256,6 @@ def _results(item: Instruction) -> list[str]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Write numbers in order, those in a row as a range."""
-
-    def runs() -> Iterator[str]:
-        start = last = -2
-        for number in [*numbers, None]:
-            if number is not None and number == last + 1:
-                last = number
-                continue
-            if start >= 0:
-                yield str(start) if start == last else f"{start}–{last}"
-            if number is not None:
-                start = last = number
-
-    return ", ".join(runs())
+    together = groupby(enumerate(numbers), key=lambda one: one[1] - one[0])
+    runs = ([number for _, number in run] for _, run in together)
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)

@@ -32,10 +32,9 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
     """`vprintf`: each lane prints, one after the other; the result is how many arguments the format takes."""
     write = coder.target(item.operands[0], item)
     read_text, read_arguments = (coder.reader(operand, _U64, item) for operand in item.operands[1:3])
-    masked, reader = coder.mask(item), _CallReader(item.line, coder.shared_start)
+    reader = _CallReader(item.line, coder.shared_start)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
+    def step(batch: Batch, mask: Mask) -> None:
         texts, arguments = (batch.spread(read(batch)) for read in (read_text, read_arguments))
         counts = np.zeros(batch.shape, dtype=_S32)
         seen: dict[int, str] = {}
@@ -54,7 +53,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
             batch.tally.least = True
         write(batch, counts, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def assertion_fails(coder: Coder, item: Instruction) -> Step:
@@ -75,25 +74,23 @@ def assertion_fails(coder: Coder, item: Instruction) -> Step:
 def allocate(coder: Coder, item: Instruction) -> Step:
     """`malloc`: memory of the device's heap for each lane, or 0 where there is none left."""
     write, read = coder.target(item.operands[0], item), coder.reader(item.operands[1], _U64, item)
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask, heap = masked(batch), Heap.of(batch.memory)
-        lanes = batch.spread(mask.lanes)
-        batch.tally.least |= bool(lanes.any())
+    def step(batch: Batch, mask: Mask) -> None:
+        heap, lanes = Heap.of(batch.memory), batch.spread(mask.lanes)
+        batch.tally.least = True
         result = np.zeros(batch.shape, dtype=_U64)
         result[lanes] = [heap.take(size) for size in batch.spread(read(batch))[lanes].tolist()]
         write(batch, result, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def free(coder: Coder, item: Instruction) -> Step:
     """`free`: what `malloc` gave each lane goes back; address 0 is no memory."""
-    read, masked, line = coder.reader(item.operands[1], _U64, item), coder.mask(item), item.line
+    read, line = coder.reader(item.operands[1], _U64, item), item.line
 
-    def step(batch: Batch) -> None:
-        mask, heap = masked(batch), Heap.of(batch.memory)
+    def step(batch: Batch, mask: Mask) -> None:
+        heap = Heap.of(batch.memory)
         addresses = batch.spread(read(batch))
         for index in np.argwhere(batch.spread(mask.lanes)).tolist():
             position: Position = (index[0], index[1], index[2])
@@ -102,7 +99,7 @@ def free(coder: Coder, item: Instruction) -> Step:
                 text = f"frees {address:#x}, which malloc has not given out, or which is freed already"
                 batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, address)
 
-    return step
+    return where_active(coder, item, step)
 
 
 class _CallReader(Struct, frozen=True):

@@ -15,7 +15,7 @@ from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.program.means import names_all
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step, where_active
+from gpuprof.executor.steps.coding import Coder, Step, computing, where_active
 
 _U32, _S32, _U64, _PRED = (ARITHMETIC[kind] for kind in ("u32", "s32", "u64", "pred"))
 _LANE = np.arange(WARP, dtype=np.int64)
@@ -149,13 +149,8 @@ def vote(coder: Coder, item: Instruction) -> Step:
 
 def active_mask(coder: Coder, item: Instruction) -> Step:
     """`activemask`: the lanes that execute it, as bits."""
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        write(batch, ballot(mask.lanes), mask)
-
-    return step
+    masked = coder.mask(item)
+    return computing(coder, item, lambda batch: ballot(masked(batch).lanes))
 
 
 def match(coder: Coder, item: Instruction) -> Step:
