@@ -136,12 +136,12 @@ class MemoryOperation:
     @cached_property
     def place(self) -> Numbers:
         """The place of each thread that takes part."""
-        return self._of_lanes(self.index)
+        return self.each(self.index)
 
     @cached_property
     def who(self) -> Numbers:
         """The number of each in the launch."""
-        return self.by if self.by is not None else self._of_lanes(self.order.threads)
+        return self.by if self.by is not None else self.each(self.order.threads)
 
     @property
     def strong(self) -> bool:
@@ -155,7 +155,11 @@ class MemoryOperation:
 
     def each(self, values: Lanes) -> Lanes:
         """Return the value of each, of those that the lanes, or the threads, have."""
-        return self._of_lanes(values)
+        if self.mask is None:
+            return values
+        shape = (self.order.blocks, self.order.warps, WARP)
+        spread = np.broadcast_to(values, shape)
+        return spread.reshape(-1) if self.mask.whole else spread[np.broadcast_to(self.mask.lanes, shape)]
 
     def count(self, event: str, chosen: Bools) -> None:
         """Count threads that are true in `chosen`: an event "words" of a global load as `global_load_words`.
@@ -171,13 +175,6 @@ class MemoryOperation:
         """Return what some of its threads do, in another manner."""
         place, who = self.place[chosen], self.who[chosen]
         return replace(self, index=place, mask=None, by=who, manner=manner)
-
-    def _of_lanes(self, values: Lanes) -> Lanes:
-        if self.mask is None:
-            return values
-        shape = (self.order.blocks, self.order.warps, WARP)
-        spread = np.broadcast_to(values, shape)
-        return spread.reshape(-1) if self.mask.whole else spread[np.broadcast_to(self.mask.lanes, shape)]
 
 
 class LocalLanes:

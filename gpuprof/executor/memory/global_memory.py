@@ -196,13 +196,11 @@ class GlobalMemory:
         An array that is `read_only` must stay as it is; one that the buffer `adopts` is the caller's no more.
         With an `address` it lies there, outside global memory.
         """
-        if address is not None:
-            self.buffers.append(Buffer(address, np.asarray(array), name, read_only=read_only, adopts=adopts))
-            return self.buffers[-1]
-        buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only, adopts=adopts)
+        start = self._next if address is None else address
+        buffer = Buffer(start, np.asarray(array), name, read_only=read_only, adopts=adopts)
         self.buffers.append(buffer)
-        end = self._next + buffer.size + self._gap
-        self._next = -(-end // _ALIGNMENT) * _ALIGNMENT
+        if address is None:
+            self._next = -(-(start + buffer.size + self._gap) // _ALIGNMENT) * _ALIGNMENT
         return buffer
 
     def holding(self, low: int, high: int) -> Buffer | None:

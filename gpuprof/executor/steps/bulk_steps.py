@@ -190,11 +190,7 @@ def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces) 
         values: Lanes = np.full(inside.shape, filler, dtype=moved_dtype(size))
     else:
         values = np.where(inside, gathered(batch, line, places), filler)
-    return values[..., 0] if size == CHUNK_BYTES else _joined(values)
-
-
-def _joined(values: Lanes) -> Lanes:
-    """Return the elements of each chunk as one value."""
+    # The elements of each chunk as one value.
     return np.ascontiguousarray(values).view(moved_dtype(CHUNK_BYTES))[..., 0]
 
 
