@@ -39,6 +39,7 @@ from gpuprof.executor.definedness.undefined import (
 )
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.program.flow import has_second_target
 from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
@@ -80,7 +81,7 @@ def move(coder: Coder, item: Instruction, step: Step) -> Step:
 
 def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
     """`shfl`: the undefined bits of the lane that is read, or all where it is not known which one that is."""
-    first = 1 + (len(item.operands) == 5 + ("sync" in item.opcode))
+    first = 1 + has_second_target(item)
     value, *controls = item.operands[first : first + 3]
     if value in controls:
         inner = across_the_warp(coder, item, step)

@@ -332,7 +332,7 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     targets: list[str] = []
     for position, operand in enumerate(item.operands):
         names = registers_in(operand)
-        second = position == 1 and len(item.operands) > 1 and _has_second_target(item)
+        second = position == 1 and len(item.operands) > 1 and has_second_target(item)
         first = position == 0 and not from_first and not isinstance(operand, Mem)
         if first or second:
             targets += names
@@ -343,7 +343,8 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def _has_second_target(item: Instruction) -> bool:
+def has_second_target(item: Instruction) -> bool:
+    """Tell whether an instruction writes its second operand too."""
     if item.opcode[0] == "elect":
         return True
     if item.opcode[0] in ("tex", "tld4"):  # whether the texel is resident

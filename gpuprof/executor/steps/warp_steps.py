@@ -3,15 +3,18 @@
 """Decode the instructions by which lanes of a warp exchange values, once those that they name have come."""
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.arithmetic.atomics import ATOMICS
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, ballot, groups, in_bits, missing
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.program.flow import has_second_target
 from gpuprof.executor.program.means import names_all
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
@@ -102,7 +105,7 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
     if len(item.operands) < 4:
         raise UnsupportedInstruction(item.name, item.line)
     # Where the operands after the targets begin: the value, its lane, and the bounds of segments.
-    first = 2 if len(item.operands) == 5 + ("sync" in item.opcode) else 1
+    first = 1 + has_second_target(item)
     sources, members = _sources(coder, item, first), MemberMask(coder, item)
     read, write = coder.reader(item.operands[first], _S32, item), coder.target(item.operands[0], item)
     write_valid = coder.target(item.operands[1], item) if first == 2 else None
@@ -157,10 +160,10 @@ def match(coder: Coder, item: Instruction) -> Step:
     """`match.sync.{any,all}`: which lanes hold the same value."""
     dtype = _U64 if "b64" in item.opcode else _U32
     every = "all" in item.opcode
-    paired = every and len(item.operands) == 4
+    paired = has_second_target(item)
     write = coder.target(item.operands[0], item)
     write_same = coder.target(item.operands[1], item) if paired else None
-    value = coder.reader(item.operands[2 if paired else 1], dtype, item)
+    value = coder.reader(item.operands[1 + paired], dtype, item)
     members = MemberMask(coder, item)
 
     def step(batch: Batch, mask: Mask) -> None:
@@ -179,22 +182,15 @@ def match(coder: Coder, item: Instruction) -> Step:
     return where_active(coder, item, step)
 
 
-_REDUCE = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+_REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
 
 
 def reduce(coder: Coder, item: Instruction) -> Step:
     """`redux.sync`: combine the value of all lanes that meet there."""
-    name = next((part for part in item.opcode if part in _REDUCE), None)
+    name = next((part for part in item.opcode if part in _REDUCTIONS), None)
     if name is None or item.opcode[-1] == "f32":
         raise UnsupportedInstruction(item.name, item.line)
-    dtype, combine = ARITHMETIC[item.opcode[-1]], _REDUCE[name]
+    dtype, combine = ARITHMETIC[item.opcode[-1]], cast("np.ufunc", ATOMICS[name])
     limits = np.iinfo(dtype)
     neutral = {"min": limits.max, "max": limits.min, "and": -1 if dtype.kind == "i" else limits.max}.get(
         name, 0
