@@ -212,8 +212,8 @@ class StreamingMultiprocessor:
                 warp.step = after
                 continue
             if warp.ready > now + _AWAKE and warp is held[0]:
-                held.pop()
                 held[0] = _NOBODY
+                held.remove(warp)
                 if warp.ready < _NEVER:
                     heappush(asleep, (warp.ready, next(turn), warp))
                 if len(held) == 1 and asleep[0][0] > now + 1:
@@ -447,7 +447,7 @@ class StreamingMultiprocessor:
         block.latest = max(block.latest, self._barrier)
         block.arrived.setdefault(step.sets or 0, []).append(warp)
         self._held[warp.unit][0] = _NOBODY
-        self._held[warp.unit].pop()
+        self._held[warp.unit].remove(warp)
         warp.resumes, warp.ready = warp.ready, _NEVER
         self._release(block, step.sets or 0, step.outstanding)
 
@@ -470,7 +470,7 @@ class StreamingMultiprocessor:
         block.ended += 1
         block.end = max(block.end, now)
         self._held[warp.unit][0] = _NOBODY
-        self._held[warp.unit].pop()
+        self._held[warp.unit].remove(warp)
         if block.ended < self._warps:
             for number, arrived in list(block.arrived.items()):
                 if arrived:

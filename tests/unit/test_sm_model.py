@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
+from random import Random
 from types import SimpleNamespace
 
 import numpy as np
@@ -194,6 +195,20 @@ def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
 
     assert mean(1) == pytest.approx(702, abs=10)
     assert mean(16) - mean(1) == pytest.approx(100 * sum(1 / n for n in range(2, 17)), rel=0.1)
+
+
+def test_a_warp_that_begins_while_another_one_waits_for_its_pipe_takes_nobodys_place() -> None:
+    for seed in range(200):
+        draw = Random(seed)
+        ways = [
+            [
+                step_of(StepKind.PLAIN, stall=draw.choice((1, 3, 9)), pipe=1, cycles=draw.choice((0, 4, 30)))
+                for _ in range(draw.randint(1, 4))
+            ]
+            for _ in range(2)
+        ]
+        sm = StreamingMultiprocessor([*ways, [END]], [[0, 2], [1, 2]], draw.choice((2, 3, 5)), 2, RATES)
+        assert len(sm.play(6).ends) == 6
 
 
 def test_a_warp_that_ends_early_does_nothing_more() -> None:
