@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuprof.api.comparing import ComparedCase, Comparison, Fleet, compare, fleet
-    from gpuprof.api.measured_run import Figures, NotMeasured
+    from gpuprof.api.measured_run import Figures, NotMeasured, load
     from gpuprof.api.measured_run import MeasuredCase as Case
     from gpuprof.api.measured_run import MeasuredRun as Run
-    from gpuprof.api.measuring import Interrupted, load, operations, profile
+    from gpuprof.api.measuring import Interrupted, operations, profile
     from gpuprof.api.searching import Search, tune
     from gpuprof.comparison.outliers import Outlier
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
@@ -27,10 +27,10 @@ __version__ = "0.1.0"
 _ERRORS = ("BackendUnavailable", "GpuprofError", "HeaderError", "InputError", "ResultsError")
 #: The public names, and where each one is; behind a colon, what it is called there.
 _PLACES = {
-    **dict.fromkeys(("profile", "load", "operations", "Interrupted"), "gpuprof.api.measuring"),
+    **dict.fromkeys(("profile", "operations", "Interrupted"), "gpuprof.api.measuring"),
     **dict.fromkeys(("compare", "Comparison", "ComparedCase", "fleet", "Fleet"), "gpuprof.api.comparing"),
     **dict.fromkeys(("tune", "Search"), "gpuprof.api.searching"),
-    **dict.fromkeys(("Figures", "NotMeasured"), "gpuprof.api.measured_run"),
+    **dict.fromkeys(("Figures", "NotMeasured", "load"), "gpuprof.api.measured_run"),
     "Run": "gpuprof.api.measured_run:MeasuredRun",
     "Case": "gpuprof.api.measured_run:MeasuredCase",
     "Outlier": "gpuprof.comparison.outliers",

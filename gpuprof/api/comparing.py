@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from gpuprof import __version__
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.api.keywords import in_keywords
-from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
+from gpuprof.api.measured_run import MeasuredCase, MeasuredRun, load
 from gpuprof.comparison.compared import CaseVerdict as Record
 from gpuprof.comparison.compared import ComparedRuns as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
@@ -20,7 +20,6 @@ from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
 from gpuprof.comparison.judging import Verdict
 from gpuprof.comparison.outliers import Outlier
 from gpuprof.errors import InputError
-from gpuprof.reading import read_run
 from gpuprof.results import Tool
 from gpuprof.schema import to_json
 
@@ -173,12 +172,10 @@ def compare(base: RunOrFile, new: RunOrFile, *, force: bool = False) -> Comparis
         force: Whether to compare what misleads, such as runs on different devices.
 
     Raises:
-        InputError: The two must not be compared.
+        InputError: One is no run, or the two must not be compared.
         ResultsError: A file is not a results file.
     """
-    old, now = (
-        one if isinstance(one, MeasuredRun) else MeasuredRun(read_run(Path(one))) for one in (base, new)
-    )
+    old, now = (one if isinstance(one, MeasuredRun) else load(one) for one in (base, new))
     named = {"base_name": base, "new_name": new}
     names = {key: str(one) for key, one in named.items() if not isinstance(one, MeasuredRun)}
     record = compare_runs(old.record, now.record, **names, force=force)
@@ -230,7 +227,7 @@ def fleet(runs: Iterable[RunOrFile]) -> Fleet:
             is kept: an iterator that measures or loads them holds one at a time.
 
     Raises:
-        InputError: There is no card in them.
+        InputError: One is no run, or there is no card in them.
         ResultsError: A file is not a results file.
     """
     if isinstance(runs, str | Path | MeasuredRun):
@@ -240,5 +237,5 @@ def fleet(runs: Iterable[RunOrFile]) -> Fleet:
         if isinstance(run, MeasuredRun):
             builder.add(run.record, f"run {number}")
         else:
-            builder.add(read_run(Path(run)), str(run))
+            builder.add(load(run).record, str(run))
     return Fleet(builder.fleet())

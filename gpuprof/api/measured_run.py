@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as Python programs see it: cases, their figures and counters as plain values."""
 
+import os
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from gpuprof.api.keywords import in_keywords
 from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
+from gpuprof.reading import read_run
 from gpuprof.results import Outcome
 from gpuprof.schema import to_json
 from gpuprof.store import write_run
@@ -440,6 +442,19 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         operations = ", ".join(dict.fromkeys(case.record.problem.operation for case in self.cases))
         where = ", ".join(self.devices)
         return f"<gpuprof run: {operations} on {where} ({self.backend}), {ok} of {len(self)} cases ok>"
+
+
+def load(path: str | Path) -> MeasuredRun:
+    """Read a results file.
+
+    Raises:
+        InputError: It is no path.
+        ResultsError: It is no results file, or one of a newer version of gpuprof.
+    """
+    if not isinstance(path, str | os.PathLike):
+        what = f"What is given, of type {type(path).__name__}, is neither a run nor the path of one."
+        raise InputError(what, fix="Give what profile() returned, or the path of a results.json.")
+    return MeasuredRun(read_run(Path(path)))
 
 
 _COUNTERS = {name: figure for name, figure in FIGURES.items() if figure.group == "Counters"}

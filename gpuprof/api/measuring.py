@@ -27,7 +27,6 @@ from gpuprof.operation import Operation
 from gpuprof.options import CounterOptions, RunOptions, SelectOptions, run_options
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
@@ -163,6 +162,10 @@ def profile(
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references)
+        for word, one in (("args", args), ("expect", expect)):
+            if not isinstance(one or {}, Mapping):
+                what = f"{word} is of type {type(one).__name__}."
+                raise InputError(what, fix=f'Give values by name: {word}={{"y": …}}.')
         if launch is None:
             raise InputError("A call has no launch.", fix="Give grid, and block but for functions of Triton.")
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
@@ -276,15 +279,6 @@ def _declared(
         scalars,
         choose_references(operation, ",".join(which) or "none"),
     )
-
-
-def load(path: str | Path) -> MeasuredRun:
-    """Read a results file.
-
-    Raises:
-        ResultsError: It is none, or of a newer version of gpuprof.
-    """
-    return MeasuredRun(read_run(Path(path)))
 
 
 def operations() -> tuple[str, ...]:

@@ -342,8 +342,8 @@ def _number(name: str, problem: Problem, taken: _Taken) -> Argument | str:
             content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0)
     elif parameter.is_float and parameter.nbytes in _FLOATS:
         content = struct.pack(_FLOATS[parameter.nbytes], value)
-    elif parameter.is_struct:
-        # A half is a struct of its bits; it may stand for a number that it holds.
+    elif parameter.is_struct or (kind.nbytes == _HALF_BYTES and not taken.written.type):
+        # A half is a struct of its bits, and only bits to LLVM; it may stand for a number that it holds.
         half = problem.scalar_type(name) if kind.nbytes == _HALF_BYTES else problem.dtype
         is_half = parameter.nbytes == ELEMENT_TYPES[half].nbytes == _HALF_BYTES
         if is_half and (as_half := rounded(value, half)) == value:

@@ -26,6 +26,7 @@ from gpuprof.problems.references import Array
 DEFAULT_ROUNDOFFS = 32
 #: Largest integer up to which a double, as results files keep scalars, holds all of them.
 _EXACT = 2**53
+_NARROW: Mapping[str, ScalarType] = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
 #: An array, anything that gives one, a number; None for an output that starts poisoned.
 Argument = Any
@@ -122,6 +123,12 @@ def element_type(name: str, dtype: "np.dtype[Any]") -> str:
     for key, kind in ELEMENT_TYPES.items():
         if kind.numpy == dtype.name:
             return key
+    if dtype.names:
+        raise InputError(
+            f"{name} holds structs.",
+            fix="Give an array of them as bytes, .view(numpy.uint8); of one that is passed by value each"
+            ' member, and arguments=["y", "{first, second}"].',
+        )
     known = ", ".join(dict.fromkeys(kind.numpy for kind in ELEMENT_TYPES.values()))
     raise InputError(f"{name} holds {dtype.name}.", fix=f"Convert it to one of {known}.")
 
@@ -256,7 +263,8 @@ def _scalar(name: str, number: int | float, given: Any) -> ScalarDeclaration:
     if isinstance(number, float):
         if not math.isfinite(number):
             raise InputError(f"{name} = {number} is not a finite number.")
-        return ScalarDeclaration("f32" if isinstance(given, np.float32) else "f64", number)
+        dtype = str(getattr(given, "dtype", "")).removeprefix("torch.")
+        return ScalarDeclaration(_NARROW.get(dtype, "f64"), number)
     if abs(number) > _EXACT:
         raise InputError(f"{name} = {number} is too large.", fix=f"Integers go up to {_EXACT}.")
     kinds: tuple[ScalarType, ...] = ("i32", "u32", "i64")

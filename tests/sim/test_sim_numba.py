@@ -74,10 +74,10 @@ def counted(out, x):
 
 
 @cuda.jit
-def halves(out, x, y):
+def halves(out, x, y, a):
     i = cuda.grid(1)
     if i < out.size:
-        out[i] = x[i] * y[i] + np.float16(math.exp(x[i]))
+        out[i] = a * x[i] * y[i] + np.float16(math.exp(x[i]))
 
 
 @cuda.jit
@@ -107,8 +107,8 @@ CASES = {
     "transposed": (transposed, {"x": A[:, :30].copy()}, A[:, :30].T.copy(), (5, 4), (8, 8), {}),
     "halves": (
         halves,
-        {"x": HALVES[0], "y": HALVES[1]},
-        (HALVES[0] * HALVES[1] + np.exp(HALVES[0].astype(np.float32))).astype(np.float16),
+        {"x": HALVES[0], "y": HALVES[1], "a": np.float16(2)},
+        (2 * HALVES[0] * HALVES[1] + np.exp(HALVES[0].astype(np.float32))).astype(np.float16),
         8,
         128,
         {},

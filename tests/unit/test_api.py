@@ -207,6 +207,9 @@ def test_a_saved_run_is_read_back(run, tmp_path):
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     with pytest.raises(gpuprof.InputError, match=r"exists already\. Name another path, or add force=True"):
         run.save(tmp_path / "out")
+    for call in (gpuprof.load, lambda one: gpuprof.compare(run, one), lambda one: gpuprof.fleet([one])):
+        with pytest.raises(gpuprof.InputError, match="of type MeasuredCase, is neither a run nor the path"):
+            call(run.cases[0])
     run.save(tmp_path / "out", force=True)
     assert run.save(tmp_path / "named.json") == tmp_path / "named.json"
     assert (tmp_path / "named.html").exists()

@@ -155,6 +155,8 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
         ({"x": X.T, "y": Y}, {"y": Y}, r"x lies in memory column by column.*Give x\.T"),
         ({"x": np.zeros(2, complex), "y": Y}, {"y": Y}, r"x holds complex128\. Convert it to one of float32"),
         ({"x": np.array(1j), "y": Y}, {"y": Y}, "x holds complex128"),
+        ({"x": np.zeros(2, "f4, i4"), "y": Y}, {"y": Y}, r"x holds structs\. Give an array of them as bytes"),
+        ({"x": np.zeros((), "f4, i4")[()], "y": Y}, {"y": Y}, r"of one that is passed by value each member"),
         ({"a": float("nan"), "y": Y}, {"y": Y}, "a = nan is not a finite number"),
         ({"a": 2**53 + 1, "y": Y}, {"y": Y}, r"a = 9007199254740993 is too large"),
         ({"a": -(2**53) - 1, "y": Y}, {"y": Y}, r"a = -9007199254740993 is too large"),

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import pytest
 import unit_support
@@ -69,6 +70,24 @@ def test_a_list_of_arrays_is_an_array_of_their_addresses(y, other, outcome):
     assert run.case().outcome == outcome
     with pytest.raises(gpuprof.InputError, match="y is a list of 2 arrays"):
         axpy(args={"n": 1000, "a": 2.0, "x": X, "y": [X, X]}, expect={"y": X})
+
+
+@pytest.mark.parametrize("kind", ["__half", "__nv_bfloat16", "float"])
+def test_a_number_of_16_bits_is_taken_as_one(kind):
+    a = ml_dtypes.bfloat16(2.5) if "bf" in kind else np.float16(2.5)
+    code = f"""#include <cuda_fp16.h>
+    #include <cuda_bf16.h>
+    __global__ void scaled(const float *x, {kind} a, float *y) {{
+        y[threadIdx.x] = (float)a * x[threadIdx.x]; }}"""
+    case = gpuprof.profile(
+        gpuprof.Source(code, "scaled"),
+        args={"x": X[:64], "a": a, "y": None},
+        expect={"y": X[:64] * np.float32(2.5)},
+        grid=1,
+        block=64,
+        device="sim:h200",
+    ).case()
+    assert case.outcome == "ok", case.reason
 
 
 def test_arguments_say_what_a_kernel_takes_as_a_header_does():
@@ -285,6 +304,7 @@ def test_parameters_of_kernels_with_headers():
         ({"grid": None, "block": None}, "A call has no launch"),
         ({"expect": None}, "Nothing is expected of the kernel"),
         ({"args": None, "expect": None}, "Nothing says what the kernel computes"),
+        ({"args": [1000, 2.0, X, X]}, r'args is of type list\. Give values by name: args={"y": …}\.'),
         ({"operation": "gemm"}, "operation does not go with args and expect"),
         ({"sizes": 4}, "sizes does not go with args and expect"),
         ({"what": ["a/same.cu", "b/same.cu"]}, "Cannot read the kernel file"),
