@@ -289,7 +289,8 @@ def _instance(source: str, function: KernelFunction, deepest: int = 2) -> list[s
     A template's parameter of the function around a launch is what that function is first called with.
     """
     name = function.name.rpartition("::")[2]
-    found = re.search(rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>\s*(?:<<\s*<|\()", masked(source))
+    written, code = rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>", masked(source)
+    found = re.search(rf"{written}\s*(?:<<\s*<|\()", code) or re.search(written, code)
     given, place = (split_list(found[1]), found.start()) if found else ([], -1)
     for one in declarations(source) or () if deepest else ():
         if one.begin <= place < one.end:

@@ -20,7 +20,7 @@ from gpuprof.records import replace
 #: What says nothing to a formula of integers: casts, and the suffix of a number.
 _CASTS = re.compile(
     r"\(\s*(?:(?:const|unsigned|signed|int|long|short|size_t|float|double|u?int\d+_t|uint|void|\*)\s*)+\)"
-    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:std|at|cuda)\s*::|(?<=\bmin|\bmax)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
+    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:std|at|cuda)\s*::|(?<=\bmin|\bmax|div)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
 )
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -268,6 +268,8 @@ class HostLaunch:
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
             case ast.Call(func=ast.Name(id=name), args=[left, right]) if _CDIV.fullmatch(name):
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
+            case ast.Call(func=ast.Name(id="dim3"), args=[given]):  # `int n{64}`
+                return self._read(given)
             case ast.Call(func=ast.Name(id="min" | "max") as function, args=arguments):
                 return ast.Call(function, [*map(self._read, arguments)], [])
         raise UnreadableError

@@ -181,7 +181,10 @@ def _whence(log: str, file_name: str) -> str:
 def _fix_of(program: NvrtcProgram, first: str) -> str:
     """What to do about an error, where gpuprof knows; else nothing."""
     if REFUSED in first:
-        return _CONFINED
+        above = re.search(r"(\.\.\S*)/", first)
+        return _CONFINED.replace(
+            "DIR", f"{above[1]}, seen from the file that includes it" if above else "DIR"
+        )
     if match := _NO_FILE.search(first):
         return _about_file(program, match["name"])
     if _NO_MEMBER.search(first) and _lacks_cuda_headers(program):

@@ -23,8 +23,8 @@ _OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
 _PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
 
 
-#: A member's initial value by its name.
-_DESIGNATED = re.compile(r"[{,]\s*\.\s*[A-Za-z_]\w*\s*=(?!=)")
+#: Of C++20: a member's initial value by its name, and a concept.
+_OF_CPP20 = re.compile(r"[{,]\s*\.\s*[A-Za-z_]\w*\s*=(?!=)|\bconcept\s+\w+\s*=")
 
 
 class UnknownInclude(Exception):
@@ -153,7 +153,7 @@ def make_program(
         options.append(f"-D{USES_STD}")
     if any("__int128" in text for text in code):
         options.append("--device-int128")  # as nvcc does
-    if any(map(_DESIGNATED.search, code)) and sum("-std=" in option for option in options) == 1:
+    if any(map(_OF_CPP20.search, code)) and sum("-std=" in option for option in options) == 1:
         options.append("--std=c++20")  # compilers of the host take it in older C++ too
     if GIVEN_BY_NVCC in made:
         options.append(f"--pre-include={GIVEN_BY_NVCC}")

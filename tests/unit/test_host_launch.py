@@ -80,7 +80,7 @@ def told(question, *given):
             "16",
         ),
         (
-            "const int SIDE = 8; k<SIDE><<<(W + SIDE - 1) / SIDE, SIDE * SIDE>>>(d_x, W, H);",
+            "constexpr int SIDE{8}; k<SIDE><<<ceil_div<int64_t>(W, SIDE), SIDE * SIDE>>>(d_x, W, H);",
             ["cdiv(w, N)"],
             ["N * N"],
             "0",

@@ -262,6 +262,14 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             },
         ),
         (
+            "template <typename T> concept Small = sizeof(T) < 8;"
+            " template <typename T> __global__ void mine(T *y, int n)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = Small<T> ? 1 : blockDim.x; }"
+            " void run(double *y, int n)"
+            " { constexpr int THREADS{64}; limit(mine<double>); mine<<<n / THREADS + 1, THREADS>>>(y, n); }",
+            {'value = ""': 'value = "64 * ones(n)"', 'dtype = "f64"': 'dtype = "f64"'},
+        ),
+        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"
