@@ -137,7 +137,7 @@ swizzle_bytes = 128
 entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["min(CLUSTERS, TILES) * CLUSTER"]
+grid = ["(min(CLUSTERS, TILES) if IN_TURN else cdiv(TILES, WAVES)) * CLUSTER"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)"
 
 [constants]
@@ -163,6 +163,7 @@ HELD = "PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # piec
 STAGES = "min(8, (1808 - HELD * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
+LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN else 0" # as in wgmma_store
 GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # as in wgmma_store
 HIGH = "PANEL if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64"
 WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)"

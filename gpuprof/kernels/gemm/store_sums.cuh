@@ -112,17 +112,15 @@ static __device__ __forceinline__ void scale_sums(float (&sum)[COUNT], int m, in
 
 // 16 rows of ROW of a warp's results to a piece of shared memory: those of sums j .. j + 7 of each row, where there are such.
 // Turned, the warps of a warpgroup fill 16 columns each of 64 rows.
-template <int COUNT> static __device__ __forceinline__ void fill_piece(unsigned piece, const float (&sum)[COUNT], int j)
+template <int COUNT> static __device__ __forceinline__ void fill_piece(unsigned piece, const unsigned (&packed)[COUNT], int j)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < min(8, COUNT / 4 - j); i += 2) {
+    for (int i = 0; i < min(8, COUNT / 2 - j); i += 2) {
         unsigned tiles[4]; // rows 0 .. 7 and 8 .. 15 of eight columns, and of the next eight
 #pragma unroll
-        for (int q = 0; q < 4; ++q) {
-            const float *pair = &sum[(j + i + q / 2) * 4 + q % 2 * 2];
-            tiles[q] = pack(pair[0], pair[1]);
-        }
+        for (int q = 0; q < 4; ++q)
+            tiles[q] = packed[(j + i) * 2 + q];
         const int row = TURNED ? (i + lane / 16) * 8 + lane % 8 : lane % 16;
         const int sixteen = TURNED ? threadIdx.x % 128 / 32 * 2 + lane / 8 % 2 : i + lane / 16; // bytes of the row
         store_tiles<TURNED>(piece + row * 128 + ((sixteen ^ lane % 8) << 4), tiles);
@@ -163,12 +161,23 @@ static __device__ __forceinline__ void write_piece(unsigned piece, int columns, 
     }
 }
 
-// Write a warpgroup's sums to C, at whose row m and column n the first one belongs, a piece of a warp after the other. SLOTS
-// for them take turns in shared memory: one is filled while the copy engine still reads the others. What is no whole piece
-// goes by a map of its own.
+// A warp's sums as they are to be in C, two neighbours in a word.
+template <bool VECTOR, int COUNT>
+static __device__ __forceinline__ void pack_sums(unsigned (&packed)[COUNT / 2], float (&sum)[COUNT], int m, int n, int M,
+                                                 int N, float alpha, float beta, const real *C)
+{
+    scale_sums<VECTOR>(sum, TURNED ? m : m + threadIdx.x % 128 / 32 * 16, n, M, N, alpha, beta, C);
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; ++i)
+        packed[i] = pack(sum[2 * i], sum[2 * i + 1]);
+}
+
+// Write a warpgroup's packed sums to C, at whose row m and column n the first one belongs, a piece of a warp after the
+// other. SLOTS for them take turns in shared memory: one is filled while the copy engine still reads the others. What is no
+// whole piece goes by a map of its own.
 template <int SLOTS, int COUNT>
-static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map,
-                                                  const TensorMap *rest_map, int m, int n, int M, int N, float alpha, float beta, real *C)
+static __device__ __forceinline__ void store_packed(const unsigned (&packed)[COUNT], unsigned pieces, const TensorMap *map,
+                                                    const TensorMap *rest_map, int m, int n)
 {
     const int warp = threadIdx.x % 128 / 32;
     const auto meet = [] {
@@ -179,9 +188,8 @@ static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned 
     };
     if (!TURNED)
         m += warp * 16;
-    scale_sums<true>(sum, m, n, M, N, alpha, beta, C);
 #pragma unroll
-    for (int j = 0; j < COUNT / 4; j += 8) {
+    for (int j = 0; j < COUNT / 2; j += 8) {
         const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
         const bool stores = warp % WRITERS == 0 && elected();
         if (stores) {
@@ -191,14 +199,22 @@ static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned 
                 wait_for_stores<SLOTS - 1>();
         }
         meet();
-        fill_piece(piece, sum, j);
+        fill_piece(piece, packed, j);
         publish_shared();
         meet();
         if (stores) {
-            store_box(j + 8 > COUNT / 4 ? rest_map : map, TURNED ? n : n + j * 8, TURNED ? m + j * 8 : m, piece);
+            store_box(j + 8 > COUNT / 2 ? rest_map : map, TURNED ? n : n + j * 8, TURNED ? m + j * 8 : m, piece);
             close_stores();
         }
     }
+}
+template <int SLOTS, int COUNT>
+static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map,
+                                                  const TensorMap *rest_map, int m, int n, int M, int N, float alpha, float beta, real *C)
+{
+    unsigned packed[COUNT / 2];
+    pack_sums<true>(packed, sum, m, n, M, N, alpha, beta, C);
+    store_packed<SLOTS>(packed, pieces, map, rest_map, m, n);
 }
 
 // The same to a C whose rows start anywhere.
@@ -206,11 +222,12 @@ template <int COUNT>
 static __device__ __forceinline__ void store_sums_anywhere(float (&sum)[COUNT], unsigned piece, int m, int n, int M, int N,
                                                            float alpha, float beta, real *C)
 {
+    unsigned packed[COUNT / 2];
+    pack_sums<false>(packed, sum, m, n, M, N, alpha, beta, C);
     m += threadIdx.x % 128 / 32 * 16;
-    scale_sums<false>(sum, m, n, M, N, alpha, beta, C);
 #pragma unroll
     for (int j = 0; j < COUNT / 4; j += 8) {
-        fill_piece(piece, sum, j);
+        fill_piece(piece, packed, j);
         __syncwarp();
         write_piece(piece, ROW, m, n + j * 8, M, N, C);
         __syncwarp();

@@ -87,7 +87,7 @@ swizzle_bytes = 128
 entry = "tf32"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 block = ["128 + 2 * BN"]
-grid = ["CLUSTER * (cdiv(M, BM) * cdiv(N, BN) if SPLIT else min(sm_count // CLUSTER, cdiv(M, BM) * cdiv(N, BN * SHARING)))"]
+grid = ["CLUSTER * (cdiv(M, BM) * cdiv(N, BN) if SPLIT else cdiv(TILES, WAVES))"]
 dynamic_shared_bytes = "128 * STAGES * (BM + BN)"
 
 [constants]

@@ -231,7 +231,7 @@ swizzle_bytes = 128
 entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["384 if BM == 256 or IN_TURN else 128 + 2 * BM"]
-grid = ["min(CLUSTERS, TILES) * CLUSTER"]
+grid = ["(min(CLUSTERS, TILES) if IN_TURN else cdiv(TILES, WAVES)) * CLUSTER"] # no more than fill all waves evenly
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + HELD * 16 * WARPS)"
 
 [constants]
@@ -270,7 +270,8 @@ MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 BUSY = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))" # with what of the shorter is not hidden
 CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY" # of two warpgroups each multiplies, then writes
-WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) // 64" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first
+LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN and not TURNED else 0" # whether a tile's results wait in registers, and are written to C beside the next one's products
+WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) * (3 if LATE and N % 64 == 0 else 4) // 256" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first; of whole lines a quarter beside products
 MEETS = "CLUSTER + 3 * min(1, CLUSTER - 1)" # what its blocks wait for each other, at the begin and at the end; one alone does not
 HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp
 STAGES = "min(8, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
@@ -426,6 +427,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         };
         unsigned turn = 0;
         int number = 0; // of the block's tiles
+        unsigned packed[BN / 4];
+        int m_packed = 0, n_packed = 0;
+        const auto store = [&] { store_packed<HELD>(packed, pieces, &C_map, &C_rest_map, m_packed, n_packed); };
 #pragma unroll 1
         for (int tile = own; tile < tiles; tile += gridDim.x / CLUSTER, ++number) {
             if (IN_TURN && number % 2 != group) {
@@ -441,6 +445,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
                 wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
                 multiply_tiles(sum, stages + turn % STAGES * STAGE, m_group, k_tile > 0);
+                if (LATE && number > 0 && k_tile == min(1, depth - 1))
+                    store();
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
                 if (k_tile > 0)
@@ -451,10 +457,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             wait_for_products<0>();
             release(turn - 1);
 #pragma unroll
-            for (int m = 0; m < GROUP_ROWS; m += 64)
-                store_sums<HELD>(sums_of(sum, m), pieces, &C_map, &C_rest_map, TURNED ? n0 : m0 + m_group + m,
-                                 TURNED ? m0 + m_group + m : n0, M, N, alpha, beta, C);
+            for (int m = 0; m < GROUP_ROWS; m += 64) {
+                m_packed = TURNED ? n0 : m0 + m_group + m;
+                n_packed = TURNED ? m0 + m_group + m : n0;
+                pack_sums<true>(packed, sums_of(sum, m), m_packed, n_packed, M, N, alpha, beta, C);
+                if (!LATE)
+                    store();
+            }
         }
+        if (LATE && number > 0)
+            store();
     }
     wait_for_stores<0>();
     meet(); // no block may end while the other writes to its shared memory
