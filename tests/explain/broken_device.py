@@ -13,7 +13,6 @@ import fake_worker
 
 from gpuprof.backends.base import Findings
 from gpuprof.errors import CaseFailure
-from gpuprof.measure import serving
 from gpuprof.results import Verification
 
 
@@ -42,5 +41,4 @@ if __name__ == "__main__":
         fake_worker.take_the_workers_place()
         main()
     else:
-        serving.open_backend = fake_worker.open_backend
-        serving.main(fake_worker.requests())
+        fake_worker.be_a_worker()
