@@ -13,11 +13,11 @@ from msgspec import Struct
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import GpuprofError
-from gpuprof.executor import loops_of
+from gpuprof.executor import loops_of, reached
 from gpuprof.machine_code.sass import Block
 from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import is_met_at, uneven, usual_path, ways_to
+from gpuprof.sm_model.path import is_met_at, passes_of, uneven, usual_path, ways_to
 from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
 from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
@@ -46,6 +46,8 @@ _ROLES = 8
 #: What goes through the caches of textures.
 _UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
+#: How often a warp may try a compare-and-swap on average and still be played.
+_MOST_TRIES = 2
 
 
 class NotModelled(GpuprofError):
@@ -118,11 +120,14 @@ def _check(launch: PlayedLaunch) -> float:
         Relative to what is played.
     """
     least = most = 0.0
-    rare = launch.rare
-    for number, (block, (low, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True)):
+    rare, blocks = launch.rare, launch.code.blocks
+    for number, (block, (low, high)) in enumerate(zip(blocks, launch.times, strict=True)):
         unplayed = [one.name for one in block.instructions if one.name in _UNPLAYED]
         if high and unplayed:
             raise NotModelled(f"It has {unplayed[0]}: textures and surfaces are not modelled.")
+        called = [block.callee] if high and block.callee is not None else []
+        if number in reached(called, lambda one: blocks[one].ways):
+            raise NotModelled("It has a function that calls itself, which is not modelled.")
         least += low * len(block.instructions)
         most += (low if number in rare else 2 * low if math.isinf(high) else high) * len(block.instructions)
     if not most <= _MOST_UNSURE * least:
@@ -186,10 +191,26 @@ def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], ra
 
 
 def _is_asked(block: Block) -> bool:
-    loaded = {one.operands.partition(",")[0] for one in block.instructions if "STRONG" in one.opcode}
+    loaded = {
+        one.operands.partition(", [")[0].rpartition(", ")[2]
+        for one in block.instructions
+        if "STRONG" in one.opcode or ".CAS" in one.opcode
+    }
     return any(
         one.name == "ISETP" and loaded.intersection(one.operands.split(", ")) for one in block.instructions
     )
+
+
+def _tries(blocks: Sequence[Block], times: Sequence[float]) -> float:
+    """Return how often a warp tries the compare-and-swap that it tries most often, until it goes on."""
+    loops = loops_of(blocks)
+    tries = [1.0]
+    for number, block in enumerate(blocks):
+        around = [header for header, loop in loops.items() if number in loop.body]
+        if around and _is_asked(block) and any(".CAS" in one.opcode for one in block.instructions):
+            header = min(around, key=lambda one: len(loops[one].body))
+            tries.append(passes_of(header, loops[header], times))
+    return max(tries)
 
 
 def _cycles(
@@ -201,6 +222,8 @@ def _cycles(
     """
     blocks = launch.code.blocks
     times = [each / (launch.blocks * launch.warps) for each in usual_times(launch)]
+    if _tries(blocks, times) > _MOST_TRIES:
+        raise NotModelled("It tries compare-and-swaps again: how often depends on which threads meet.")
     each = launch.most_blocks(device)
     resident = min(launch.resident, each)
     # Of blocks that are all there at once, the one that does most ends last.

@@ -50,7 +50,7 @@ def usual_path(
         block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
     """
     behind = dict(behind or {})
-    passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
+    passes = {header: passes_of(header, loop, times) for header, loop in loops.items()}
     alone = _alone(loops, times)
     places = {
         header: block_place if any(is_met_at(blocks[one]) for one in loops[header].body) else place
@@ -138,7 +138,7 @@ def _among_these(
             return
 
 
-def _passes(header: int, loop: Loop, times: Sequence[float]) -> float:
+def passes_of(header: int, loop: Loop, times: Sequence[float]) -> float:
     """Return how many passes a warp makes that enters a loop."""
     entered = min(sum(times[one] for one in loop.entries), times[header])
     return max(1.0, times[header] / entered) if entered else 1.0
@@ -173,7 +173,7 @@ def uneven(
         if count * warps >= _BY_SOME
         and (count < _BEHIND if number in inside else count * warps <= warps - _BY_SOME)
     }
-    passes = [_passes(one, loops[one], times) for one in _alone(loops, times)]
+    passes = [passes_of(one, loops[one], times) for one in _alone(loops, times)]
     return some, any(abs(each - round(each)) > _EVEN for each in passes)
 
 

@@ -528,6 +528,16 @@ def test_what_is_not_known_is_not_modelled() -> None:
     assert modelled([launch_of(endless, [1, 2, 1], 132)], H200).us < 5
     with pytest.raises(NotModelled, match="textures"):
         modelled([launch_of(code_of((["TEX.LL R0, R2", "EXIT"], ())), [1], 132)], H200)
+    again = ["ATOMS.CAS R2, [R4], R0, R1", "ISETP.NE.AND P0, PT, R2, R0, PT", "@P0 BRA 1"]
+    trying = code_of((["MOV R0, R1"], (1,)), (again, (1, 2)), (["EXIT"], ()))
+    with pytest.raises(NotModelled, match="again"):
+        modelled([launch_of(trying, [1, 20, 1], 132)], H200)
+    assert modelled([launch_of(trying, [1, 1.5, 1], 132)], H200).us < 5
+    deep = code_of((["CALL"], (1,)), (["EXIT"], ()), (["CALL"], (3,)), (["RET"], ()))
+    first, after, inner, last = deep.blocks
+    deep = replace(deep, blocks=(replace(first, callee=2), after, replace(inner, callee=2), last))
+    with pytest.raises(NotModelled, match="calls itself"):
+        modelled([launch_of(deep, [1, 1, 3, 4], 132)], H200)
     with pytest.raises(NotModelled, match="clock"):
         modelled([launch], replace(H200, sm_clock_mhz=0.0))
 
