@@ -23,6 +23,7 @@ NAMES = "__nv_name_map"
 _COUNT = re.compile(r"\d+ (?:catastrophic )?errors? detected")
 _ERROR = re.compile(r"\berrors?\b(?: detected|[^:(]*:)|ptxas fatal")
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
+_OWN_ERROR = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): catastrophic error: #error")
 #: What NVRTC adds to that where it was told of no folder.
 _NO_FOLDERS = " (no directories in search list)"
 _UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
@@ -90,13 +91,14 @@ def explain(
         if "does not apply here" in first:  # a mark on what could not be read as a function
             first = next((line for line in own if _TELLS_WHY.search(line)), first)
         fix = _fix_of(program, first)
+        meant, _, unknown = fix.rpartition("? ")
         if own and not first.startswith(f"{file_name}("):
             first += _whence(log[log.find(first) :], file_name)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
-        if absent and (not fix or fix == _HALF or fix.endswith(_UNKNOWN)):
+        if absent and unknown in ("", _HALF, _UNKNOWN):
             first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
-            fix = _about_file(program, absent[0])
+            fix = f"{meant}? Else: " * bool(meant) + _about_file(program, absent[0])
         stop = "." if (fix or not own) and not first.endswith(".") else ""
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
     why = re.sub(rf"^{NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
@@ -185,6 +187,11 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _CONFINED.replace(
             "DIR", f"{above[1]}, seen from the file that includes it" if above else "DIR"
         )
+    if match := _OWN_ERROR.match(first):
+        code = masked(program.headers.get(match["file"]) or program.source)
+        lines = code.splitlines(keepends=True)[: int(match["line"]) - 1]
+        asked = " and ".join(f"`{text}`" for text in conditions_at(code, sum(map(len, lines))))
+        return f"The file says so itself, under {asked}: define what it wants, {_DEFINE}"
     if match := _NO_FILE.search(first):
         return _about_file(program, match["name"])
     if _NO_MEMBER.search(first) and _lacks_cuda_headers(program):

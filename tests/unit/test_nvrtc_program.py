@@ -280,6 +280,11 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     assert error.fix.startswith("In quotes it is looked for beside the file, else in")
     halved = refusal('#include "mine.h"\n__global__ void k(half *x) { *x = 1; }')
     assert halved.what.endswith("; of what it includes mine.h was not found.")
+    asked = refusal(f'#include "mine.h"\n#ifndef TILE\n#error "TILE, please"\n#endif\n{KERNEL}')
+    assert asked.what.endswith('(3): catastrophic error: #error directive: "TILE, please".')
+    assert "under `#ifndef TILE`: define what it wants" in asked.fix
+    misspelt = refusal('#include "mine.h"\n__global__ void k(int *x) { *x = threadIdxx.x; }')
+    assert misspelt.fix.startswith("Did you mean threadIdx? Else: In quotes it is looked for")
     drawn = "__global__ void k(float *x) { *x = curand_uniform(nullptr); }"
     assert "nvidia-curand" in refusal(f"#include <a.h>\n#include <curand_kernel.h>\n{drawn}").fix
 
