@@ -346,7 +346,13 @@ def _launch_told(host: HostLaunch, alone: HostLaunch, own: Mapping[str, int]) ->
             grid = grid and [re.sub(rf"\b{one}\b", f"block_{axis}", text) for text in grid]
             shared = shared and re.sub(rf"\b{one}\b", f"block_{axis}", shared)
     fixed = all(_words(one) <= {*own} for one in block or ())
-    return _Launch(grid, block if fixed else read(alone.extents, 1), shared, fixed)
+    return _Launch(grid, block if fixed else read(alone.extents, 1) or _of_many(block or ()), shared, fixed)
+
+
+def _of_many(block: Sequence[str]) -> list[str] | None:
+    """A block that is as large as what there is to do, up to a number, where there is that much."""
+    most = [re.sub(r"\Amin\((?:.*, )?(\d+)(?:, .*)?\)\Z", r"\1", one) for one in block]
+    return most if most and all(map(str.isdecimal, most)) else None
 
 
 def _words(formula: str) -> set[str]:

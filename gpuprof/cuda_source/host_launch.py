@@ -17,10 +17,11 @@ from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.masking import masked, without_directives
 from gpuprof.records import replace
 
-#: What says nothing to a formula of integers: casts, and the suffix of a number.
+#: What says nothing to a formula of integers: casts, namespaces, and the suffix of a number.
 _CASTS = re.compile(
     r"\(\s*(?:(?:const|unsigned|signed|int|long|short|size_t|float|double|u?int\d+_t|uint|void|\*)\s*)+\)"
-    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:std|at|cuda)\s*::|(?<=\bmin|\bmax|div)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
+    r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:unsigned|int|long|size_t|float|double|u?int\d+_t)\s*(?=\()"
+    r"|\b[A-Za-z_]\w*\s*::|(?<=\bmin|\bmax|div)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
 )
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -30,11 +31,13 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mod: operator.mod,
 }
 #: What everybody calls a division that rounds up, wherever it is defined.
-_CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|round_?up))", re.IGNORECASE)
+_CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|ro?u?nd_?up))", re.IGNORECASE)
 #: What a program is told when it runs.
 _ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
 #: Definitions within each other that anybody writes.
 _DEEPEST = 32
+#: Of a `cudaLaunchConfig_t`.
+_MEMBERS = ("gridDim", "blockDim", "dynamicSmemBytes")
 #: The longest list of a template's arguments that anybody writes.
 _LONGEST = 500
 
@@ -265,7 +268,10 @@ class HostLaunch:
             case ast.Call(
                 func=ast.Name(id="ceil" | "ceilf"), args=[ast.BinOp(left=left, op=ast.Div(), right=right)]
             ):
-                return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
+                below = self._read(right)
+                while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Div):  # of floats
+                    below, left = _combined(self._read(left.right), ast.Mult(), below), left.left
+                return ast.Call(ast.Name("cdiv"), [self._read(left), below], [])
             case ast.Call(func=ast.Name(id=name), args=[left, right]) if _CDIV.fullmatch(name):
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
             case ast.Call(func=ast.Name(id="dim3"), args=[given]):  # `int n{64}`
@@ -278,17 +284,35 @@ class HostLaunch:
 def _launch(source: str, kernel: str) -> _HostCall:
     """The first launch of a kernel."""
     code = without_directives(masked(source))
-    list_of_template = rf"(?:<([^;(){{}}]{{0,{_LONGEST}}})>\s*)?"
-    if written := re.search(rf"\b{kernel}\s*{list_of_template}<<\s*<([^;]*?)>>\s*>\s*(?=\()", code):
+    template = rf"(?:<((?:[^;(){{}}]|\([^;(){{}}]*\)){{0,{_LONGEST}}})>\s*)?"
+    launched = r"<<\s*<([^;]*?)>>\s*>\s*(?=\()"
+    if written := re.search(rf"\b{kernel}\s*{template}{launched}", code):
         return _HostCall.at(source, written, _split(written[2]), _split(written[1] or ""))
-    called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel\s*(?=\([^;]*\b{kernel}\b)", code)
+    for written in re.finditer(rf"\b(\w+)\s*{launched}", code):
+        call = _HostCall.at(source, written, _split(written[2]))
+        for value in _after(call.body, rf"\b{written[1]}\s*=(?!=)"):
+            if kernel in _words_behind(value, source):
+                instance = re.search(rf"\b{kernel}\s*{template}", value)
+                return replace(call, template=_split(instance[1] or "") if instance else [])
+    called = re.search(rf"\bcudaLaunch(?:Cooperative)?Kernel(?P<ex>ExC?)?\s*(?=\([^;]*\b{kernel}\b)", code)
     if called is None:
         return _HostCall("", "", [], [], [])
     call = _HostCall.at(source, called)
     given = call.arguments
+    if called["ex"]:
+        set_to = (_after(call.body, rf"\b{re.escape(given[0])}\s*\.\s*{name}\s*=") for name in _MEMBERS)
+        return replace(call, configuration=[(one or ["0"])[-1] for one in set_to], arguments=given[2:])
     values = _after(call.body, rf"\b{re.escape(given[3])}\s*\[\s*\w*\s*\]\s*=") if given[3:] else []
     arguments = _split(values[0].strip("{} \n")) if values else []
     return replace(call, configuration=[*given[1:3], *given[4:5]], arguments=[*map(_plain, arguments)])
+
+
+def _words_behind(value: str, source: str) -> set[str]:
+    """The words of a value, and of the functions of a file that it calls: one may pick a kernel."""
+    words = {*re.findall(r"\w+", value)}
+    picked = (one for one in declarations(source) or () if one.is_function)
+    named = (one.code for one in picked if words & {*re.findall(r"(\w+)\s*\(", one.head)})
+    return words.union(*(re.findall(r"\w+", code) for code in named))
 
 
 def _call(source: str, function: str) -> _HostCall:

@@ -13,6 +13,8 @@ constexpr int THREADS = 128;
 static inline int div_up(int a, int b) { return (a + b - 1) / b; }
 template <int N> __global__ void k(float *x, int w, int h) {}
 void outer() { int rows = 7; }
+namespace tiles { const int BIG = 512; }
+auto pick(int w) { return w > 8 ? k<8> : k<16>; }
 HOST {
   float *d_x; cudaMalloc((void **)&d_x, BYTES);
   CODE
@@ -85,7 +87,28 @@ def told(question, *given):
             ["N * N"],
             "0",
         ),
+        (
+            "fp_k picked = pick(W); picked<<<tiles::BIG, THREADS>>>(d_x, W, H);",
+            ["512"],
+            ["128"],
+            "0",
+        ),
+        ("auto p = &k<(3)>; p<<<divRndUp(W, 8), int(8), 4>>>(d_x, W, H);", ["cdiv(w, 8)"], ["8"], "4"),
+        (
+            "k<(2 * 4)><<<ceil((double(W) / double(H)) / 8.0), 8>>>(d_x, W, H);",
+            ["cdiv(w, h * 8)"],
+            ["8"],
+            "0",
+        ),
+        (
+            "cudaLaunchConfig_t c = {0}; c.gridDim = dim3(W / 8 + 1, H); c.blockDim = 64; c.stream = s;"
+            " cudaLaunchKernelEx(&c, k<3>, d_x, W, H);",
+            ["w // 8 + 1", "h"],
+            ["64"],
+            "0",
+        ),
         # What the text does not tell:
+        ("auto p = &other; p<<<1, 1, 1>>>(d_x, W, H);", None, None, None),
         ("k<<<(W + 7) / 8, W, f(H)>>>(d_x, W, W);", None, None, None),
         ("int n = 1; n *= 2; k<<<n, 2 * n, n++>>>(d_x, W, H);", None, None, None),
         ("int n = 1; if (W) n = 2; k<<<n, m, a ? 1 : 2>>>(d_x, W, H);", None, None, None),
