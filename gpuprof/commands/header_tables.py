@@ -103,12 +103,14 @@ class SourceFacts(Struct, frozen=True):
         launch: Its launch, by what formulas call its arguments.
         template: Its template's integers.
         variables: What a kernel uses that is no parameter: types, extents of an array, and for what.
+        dynamic: Whether it uses dynamic shared memory.
     """
 
     code: str
     launch: Callable[..., HostLaunch]
     template: Sequence[str]
     variables: Mapping[str, tuple[str, Sequence[str], Use]]
+    dynamic: bool
 
 
 def accessed(use: Use | None) -> str:
@@ -150,7 +152,7 @@ def header_tables(
     yield from found.array_tables()
     yield from found.value_tables()
     yield from found.work_and_check()
-    yield from _launch_table(found.launch, own, block, found.bounds, around.code)
+    yield from _launch_table(found.launch, own, block, found.bounds, around)
 
 
 class _Operation:
@@ -346,7 +348,7 @@ def _launch_told(host: HostLaunch, alone: HostLaunch, own: Mapping[str, int]) ->
             grid = grid and [re.sub(rf"\b{one}\b", f"block_{axis}", text) for text in grid]
             shared = shared and re.sub(rf"\b{one}\b", f"block_{axis}", shared)
     fixed = all(_words(one) <= {*own} for one in block or ())
-    return _Launch(grid, block if fixed else read(alone.extents, 1) or _of_many(block or ()), shared, fixed)
+    return _Launch(grid, block if fixed else _of_many(read(alone.extents, 1) or block or ()), shared, fixed)
 
 
 def _of_many(block: Sequence[str]) -> list[str] | None:
@@ -369,7 +371,7 @@ def _launch_table(
     own: Mapping[str, int],
     block: Sequence[int],
     bounds: Sequence[tuple[str, bool]],
-    code: str,
+    around: SourceFacts,
 ) -> Iterator[str]:
     """The table of the launch: as host code tells it, the rest as the kernel lets one guess."""
     grid, threads = told.grid, told.block
@@ -388,7 +390,7 @@ def _launch_table(
         while len(extents) > 1 and str(extents[-1]) == "1":
             extents.pop()
     words: dict[str, object] = {"block": threads, "grid": told.grid}
-    if re.search(r"\bextern\b[^;{}()]*\b__shared__\b", code):
+    if around.dynamic:
         words["dynamic_shared_bytes"] = told.shared
     guessed = listed([word for word, text in words.items() if text is None])
     yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
@@ -396,7 +398,7 @@ def _launch_table(
     yield f"grid = {listed_texts(grid)}"
     if len(words) > 2 or told.shared not in (None, "0"):
         yield f'dynamic_shared_bytes = "{told.shared or "4 * threads"}"'
-    if re.search(r"\bthis_grid\b", code):
+    if re.search(r"\bthis_grid\b", around.code):
         yield "cooperative = true"
 
 

@@ -41,7 +41,10 @@ from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiled_kernels, compiler_options, target_of
 from gpuprof.toolchain.signature import BlockLimits, Declared, Parameter, declaration, declared_parameters
 
+_DYNAMIC = re.compile(r"\bextern\b[^;{}()]*\b__shared__\b")
 _TYPE = re.compile(r"(?:typename|class|template)\b")
+#: What is called so counts.
+_INDEX = re.compile(r"ind(?:ex|ices)|idx|offset", re.IGNORECASE)
 #: The value of a template's own parameter.
 _OWN = 16
 #: What PTX is compiled for, to see what a kernel does.
@@ -81,7 +84,8 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         if _TYPE.match(declared):
             given = aliases.get(given.rpartition("::")[2], given)
             defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
-            values.append(given if defined or element_type(f"{given} *") else "float")
+            guess = "int" if _INDEX.search(word) else "float"
+            values.append(given if defined or element_type(f"{given} *") else guess)
             continue
         if held := _enumerators(declared, texts):
             last = given.rpartition("::")[2]
@@ -102,17 +106,20 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         for place in ("thread", "block")
     )
     block = _BLOCKS[threads] + (1,) * (blocks - threads)
-    uses, broken = None, ""
+    begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
+    uses, broken, dynamic = None, "", bool(_DYNAMIC.search(code[begin:]))
     try:
         options = compiler_options(target_of(_TARGET, (source,)))
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
+        body = made.ptx.partition(f".entry {made.entry}(")[2].partition("\n}")[0]
+        shared = re.findall(r"\.extern \.shared [^;]*?([\w$]+)\[\]", made.ptx)
+        dynamic = any(re.search(rf"(?<![\w$]){re.escape(one)}(?![\w$])", body) for one in shared)
         told = zip(taken, made.parameters, strict=False)
         taken = tuple(_as_compiled(code, place, *one) for place, one in enumerate(told))
     except GpuprofError as error:
         broken = one_line(str(error)).replace("*/", "* /")
     parameters = _parameters(taken, uses, texts)
-    begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
     around = SourceFacts(
         code[begin:],
         partial(
@@ -124,12 +131,13 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         ),
         [one if one in own else "" for one in values],
         _variables(code, texts, uses, host),
+        dynamic,
     )
     tables = [*header_tables(entry, own, parameters, uses is not None, block, around)]
     if not any('role = "' in line for line in tables) and all(one.kind for one in parameters):
         what = f"{path}:{function.line}: {name} writes to no array, so that nothing of it can be checked."
-        fix = broken or "What it computes belongs in an array that it takes, or in a __device__ variable."
-        raise InputError(what, fix=fix)
+        fix = "What it computes belongs in an array that it takes, or in a __device__ variable."
+        raise InputError(broken or what, fix=fix if not broken else f"{name} takes no array.")
     todo = [f"# TODO: {broken.rstrip('.')}. What is said of the kernel is a guess."] * bool(broken)
     return "\n".join(("/*gpuprof", *todo, *_named(others), *tables, "*/", source))
 
@@ -289,7 +297,7 @@ def _instance(source: str, function: KernelFunction, deepest: int = 2) -> list[s
     A template's parameter of the function around a launch is what that function is first called with.
     """
     name = function.name.rpartition("::")[2]
-    written, code = rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>)*)>", masked(source)
+    written, code = rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>|\([^<>;(){{}}]*\))*)>", masked(source)
     found = re.search(rf"{written}\s*(?:<<\s*<|\()", code) or re.search(written, code)
     given, place = (split_list(found[1]), found.start()) if found else ([], -1)
     for one in declarations(source) or () if deepest else ():
@@ -353,7 +361,7 @@ def built_header(path: Path) -> str:
         taken.append(Taken(f"x{place}", text, kind, place, kind=element_type(kind), use=use))
     block = _allowed(kernel.block_limits, (THREADS,))
     others = [one for one in held.entries if one != entry]
-    nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {})
+    nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, False)
     return "\n".join(
         (*_named(others), *header_tables(entry, {}, taken, uses is not None, block, nothing), "")
     )

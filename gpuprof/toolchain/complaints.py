@@ -273,5 +273,5 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
                 return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
     words = (*_BUILT_IN, *re.findall(r"[A-Za-z_]\w*", masked(program.source)))
     spellings = {word.lower(): word for word in words if word != name}
-    near = get_close_matches(name.lower(), spellings, n=1, cutoff=_ALIKE)
+    near = get_close_matches(name.lower(), spellings, n=1, cutoff=_ALIKE) if name[2:] else ()
     return f"Did you mean {spellings[near[0]]}? {fix}" if near and fix else fix

@@ -165,7 +165,7 @@ def declared_parameters(
 
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict|__grid_constant__)\b")
 _DECLARATION = re.compile(
-    r"(?P<base>[\w:<>,\s]+?)\s*(?P<stars>[*&\s]*)(?:\b(?P<name>[A-Za-z_]\w*)\s*(?P<array>\[\s*\w*\s*\])?)"
+    r"(?P<base>[\w:<>,\s]+?)\s*(?P<stars>[*&\s]*)(?:\b(?P<name>[A-Za-z_]\w*)\s*(?P<array>\[[^\[\]]*\])?)"
 )
 #: A longer declaration is no parameter that anybody wrote.
 _LONGEST_DECLARATION = 500

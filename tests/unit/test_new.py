@@ -270,6 +270,17 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "64 * ones(n)"', 'dtype = "f64"': 'dtype = "f64"'},
         ),
         (
+            "template <class T> struct Shared { __device__ T *held()"
+            " { extern __shared__ T words[]; return words; } };\n"
+            "template <int THREADS, typename Index> __global__ void turned(const int x[THREADS * (1 + 1)],"
+            " int *y, Index n) { int i = threadIdx.x; Shared<int>().held()[i] = x[i % n]; __syncthreads();"
+            " if (i < n) y[i] = Shared<int>().held()[n - 1 - i]; }"
+            " void run(int *x, int *y, int n) { auto kernel = pick(n);"
+            " kernel<<<1, std::min(128, n), 512>>>(x, y, n); }"
+            " Picked pick(int n) { return turned<(32 * 4), Offset>; }",
+            {'value = ""': 'value = "flip(x)"'},
+        ),
+        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"
