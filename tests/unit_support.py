@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several unit tests share: a device, kernel files, and hypothesis strategies for the results types."""
 
-import dataclasses
 import math
 import os
 import subprocess
@@ -176,10 +175,9 @@ def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values_of, items))
     if origin is Mapping:
         return st.dictionaries(st.text(max_size=5), values_of(get_args(kind)[1]), min_size=fewest, max_size=2)
-    if dataclasses.is_dataclass(kind) or issubclass(kind, Struct):
+    if issubclass(kind, Struct):
         hints = get_type_hints(kind, include_extras=True)
-        fields = (structs if issubclass(kind, Struct) else dataclasses).fields(kind)
-        return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields})
+        return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in structs.fields(kind)})
     scalars: dict[Any, st.SearchStrategy[Any]] = {
         str: st.text(max_size=12),
         bytes: st.binary(max_size=5),

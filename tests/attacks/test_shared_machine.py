@@ -57,50 +57,43 @@ def test_what_is_kept_is_for_this_user_alone(cache):
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
 
 
-@needs_root
-def test_an_entry_of_another_user_is_not_believed(cache):
+@pytest.fixture
+def entry(cache):
+    """An entry of the cache in which other code was planted: as it stands it is believed."""
     compiled()
     (entry,) = cache.iterdir()
     entry.write_text(planted(entry))
     assert compiled().ptx == EVIL
+    return entry
+
+
+@needs_root
+def test_an_entry_of_another_user_is_not_believed(entry):
     os.chown(entry, STRANGER, STRANGER)
     assert compiled().ptx != EVIL
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
-def test_an_entry_that_others_may_write_to_is_not_believed(cache, mode):
-    compiled()
-    (entry,) = cache.iterdir()
-    entry.write_text(planted(entry))
+def test_an_entry_that_others_may_write_to_is_not_believed(entry, mode):
     entry.chmod(mode)
     assert compiled().ptx != EVIL
 
 
 @needs_root
-def test_a_folder_of_another_user_is_not_used(cache):
-    compiled()
-    (entry,) = cache.iterdir()
-    entry.write_text(planted(entry))
+def test_a_folder_of_another_user_is_not_used(cache, entry):
     os.chown(cache, STRANGER, STRANGER)
     assert compiled().ptx != EVIL
     assert entry.read_text() == planted(entry)
 
 
-def test_a_folder_that_others_may_write_to_is_not_used_and_doctor_says_so(cache):
-    compiled()
-    (entry,) = cache.iterdir()
-    entry.write_text(planted(entry))
+def test_a_folder_that_others_may_write_to_is_not_used_and_doctor_says_so(cache, entry):
     cache.chmod(0o777)
     assert compiled().ptx != EVIL
     assert [check.text for check in host_checks() if "others may write to it" in check.text]
 
 
-def test_an_entry_that_is_a_link_is_not_followed(cache, tmp_path):
-    compiled()
-    (entry,) = cache.iterdir()
-    elsewhere = tmp_path / "elsewhere.json"
-    elsewhere.write_text(planted(entry))
-    entry.unlink()
+def test_an_entry_that_is_a_link_is_not_followed(entry, tmp_path):
+    elsewhere = entry.rename(tmp_path / "elsewhere.json")
     entry.symlink_to(elsewhere)
     assert compiled().ptx != EVIL
     assert json.loads(elsewhere.read_text())["made"][0]["ptx"] == EVIL

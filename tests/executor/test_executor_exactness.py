@@ -75,19 +75,6 @@ def fma(a, b, c, mode):
         return exact.in_mode(multiply_add(f"f{8 * a.dtype.itemsize}"), mode)(a, b, c)
 
 
-@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
-@pytest.mark.parametrize("cases", [f32_near_ties, f32_subnormal_sums])
-def test_f32_fma_is_rounded_once(mode, cases):
-    a, b, c = cases(600, seed=3)
-    got = fma(a, b, c, mode)
-    np.testing.assert_array_equal(
-        run_instruction(f"fma.{mode}.f32 d, a, b, c;", ("f32",) * 3, "f32", a, b, c), got
-    )
-    for x, y, z, result in zip(a, b, c, got, strict=True):
-        value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-        assert float(result) == rounded(value, np.float32, mode), (x, y, z)
-
-
 def f64_cases(count: int, seed: int):
     rng = np.random.default_rng(seed)
     exponent = rng.choice([-1020, -540, -500, -30, 0, 30, 500], count)
@@ -103,15 +90,17 @@ def f64_cases(count: int, seed: int):
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
-def test_f64_fma_is_rounded_once(mode):
-    a, b, c = f64_cases(400, seed=4)
+@pytest.mark.parametrize("cases", [f32_near_ties, f32_subnormal_sums, f64_cases])
+def test_fma_is_rounded_once(mode, cases):
+    a, b, c = cases(600, seed=3)
+    kind = f"f{8 * a.itemsize}"
     got = fma(a, b, c, mode)
     np.testing.assert_array_equal(
-        run_instruction(f"fma.{mode}.f64 d, a, b, c;", ("f64",) * 3, "f64", a, b, c), got
+        run_instruction(f"fma.{mode}.{kind} d, a, b, c;", (kind,) * 3, kind, a, b, c), got
     )
     for x, y, z, result in zip(a, b, c, got, strict=True):
         value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-        assert result == rounded(value, np.float64, mode), (x, y, z)
+        assert float(result) == rounded(value, a.dtype.type, mode), (x, y, z)
 
 
 def test_f64_fma_at_the_ends_of_the_range():

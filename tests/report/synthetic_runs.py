@@ -531,22 +531,6 @@ def at(case: Measurement, median_us: float) -> Measurement:
     return replace(case, timing=TimingPair(cold, None))
 
 
-def many_run() -> Run:
-    """45 kernels of five studies at three sizes, each with counters and lines."""
-    kernels, cases = [], []
-    like = sim_run().cases[0]
-    for index in range(45):
-        name = f"kernel_with_a_long_name_{index:02}"
-        kernels.append(record(name, "gemm", index, study="ABCDE"[index % 5]))
-        for edge in (128, 1024, 4096):
-            case = gemm_case(name, Gemm(edge, edge, edge), edge**3 / 3e6 * (1 + index / 10))
-            samples = timing(edge**3 / 3e6 * (1 + index / 10), count=400)
-            cases.append(
-                replace(case, timing=TimingPair(samples, samples), counters=like.counters, lines=like.lines)
-            )
-    return run("gpu", kernels, cases)
-
-
 def tuned_run() -> Run:
     """Kernels with sets of parameters: three that matter at two sizes, one at one size, one wrong set."""
     cases = []

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import RUNS, gemm_run, many_run
+from synthetic_runs import RUNS, gemm_run
+from wide_run import wide_run
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
@@ -114,7 +115,7 @@ class TestBars:
         assert ends == pytest.approx([unit * value for value in values], abs=0.02)
 
     def test_of_many_the_slower_are_folded_but_neither_library_nor_first_rung(self) -> None:
-        page = build_page(many_run())
+        page = build_page(wide_run())
         view = [view for view in page.charts.values() if view["kind"] == "bars"][-1]
         ladder = page.groups[0].sizes[-1].ladder
         shown = [row["name"] for row in view["rows"] if not row["folded"]]

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import HOSTILE, RUNS, counted_run, many_run, sim_run
+from synthetic_runs import HOSTILE, RUNS, counted_run, sim_run
+from wide_run import wide_run
 
 from gpuprof.analysis.status import status_of
 from gpuprof.api.comparing import compare, fleet
@@ -152,8 +153,8 @@ def test_each_word_and_each_reason_is_explained_once(name: str) -> None:
     assert "A counter that gpuprof does not describe" not in reader.text.split("\nGlossary\n")[-1]
 
 
-def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
-    page = render_html(many_run())
+def test_sixty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
+    page = render_html(wide_run())
     assert len(page.encode()) < 5_000_000
     charts = PageReader(page).charts().values()
     (scaling,) = [chart for chart in charts if chart["title"].startswith("Rate over size")]
@@ -252,7 +253,7 @@ def notebook_of(run: Run) -> PageReader:
 
 
 def test_a_long_run_is_cut_and_says_so() -> None:
-    run = many_run()
+    run = wide_run()
     page = notebook_of(run)
     assert f"{len(run.cases) - 100} more cases are in the whole report" in page.text
     assert [tag for tag, _ in page.tags].count("tr") == 101
