@@ -26,7 +26,7 @@ from gpuprof.kernels.header_checks import Header, check_formulas, check_kernel
 from gpuprof.kernels.kernel import Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import open_launch, read_launches, read_workspace
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
-from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.kernels.symbols import read_symbols
 from gpuprof.kernels.tensor_map import read_tensor_maps
 from gpuprof.kernels.texture import read_textures
@@ -166,17 +166,11 @@ def _header_of(source: str, path: Path, built: BuiltFile | None, asked: Operatio
 
 def _how_to_start(path: Path, asked: Operation | None) -> str:
     """What to do about a file that says nothing of itself."""
+    if path.suffix != ".cu":
+        return f"gpuprof new {path} {path.with_suffix('.toml')} writes one for its kernel, to complete."
     if asked is None:
-        copy = (
-            "START.cu writes a copy with one"
-            if path.suffix == ".cu"
-            else f"{path.with_suffix('.toml')} writes one"
-        )
-        return f"gpuprof new {path} {copy} for its kernel, to complete."
-    shipped = asked.name in shipped_names() and shipped_operation(asked.name) == asked
-    what = asked.name if shipped else "FOLDER"
-    where = " FOLDER is the one with operation.toml." if what == "FOLDER" else ""
-    return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
+        return f"gpuprof new {path} START.cu writes a copy with one for its kernel, to complete."
+    return minimal_header(asked)
 
 
 def minimal_header(operation: Operation) -> str:

@@ -101,9 +101,9 @@ def named_kernels(text: str, option: str) -> list[tuple[str, dict[str, list[int]
             assignment = first
         elif found and PARAMETER.match(item):
             assignment = item
-        elif colon and "=" in first:
+        elif colon and not name.endswith(KERNEL_ENDINGS):
             raise InputError(
-                f"{option} {item!r}: {first!r} is not a parameter.",
+                f"{option} {item!r}: {first!r} is not a parameter and its value.",
                 fix="Write NAME:BK=16 or NAME:BK=8|16,BM=64.",
             )
         else:

@@ -314,6 +314,7 @@ def test_devices_as_json_and_as_a_table_tell_what_to_write(tmp_path):
         (["gemm", "--dtype", "f33"], "Did you mean f32?"),
         (["gemm", "--set", "alhpa=2"], "Did you mean alpha?"),
         (["gemm", "-k", "reg_8x8:BKK=8"], "Did you mean BK?"),
+        (["gemm", "-k", "reg_8x8:BK"], "Write NAME:BK=16"),
         (["gemm", "--reference", "vendr"], "Did you mean vendor?"),
         (["gemm", "--ncu", "--ncu-clocks", "bas"], "Did you mean base?"),
         (["new", "sofmax", "x.cu"], "Did you mean softmax?"),

@@ -15,6 +15,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError
 from gpuprof.kernels import catalog, shipped
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.header import minimal_header
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
@@ -124,10 +125,10 @@ def test_every_field_is_read():
 
 
 @pytest.mark.parametrize("source", ["", "int main() {}", "/* plain */", "// gpuprof", "/*gpuprofile */"])
-def test_missing_header_names_the_command_that_writes_one(source):
+def test_missing_header_says_what_to_start_the_file_with_or_the_command_that_writes_one(source):
     error = refusal(source, "transpose")
     assert error.what == refusal(source).what == f"{PATH} has no /*gpuprof … */ header at its top."
-    assert error.fix == "gpuprof new transpose START.cu writes a file to start from, with such a header."
+    assert error.fix == minimal_header(shipped_operation("transpose"))
     assert f"gpuprof new {PATH} START.cu" in refusal(source).fix
 
 

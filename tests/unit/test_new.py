@@ -411,14 +411,18 @@ def test_file_of_the_folder_may_be_written_anew(tmp_path):
     assert "void second(" in starting_point(ladder.operation, ladder, "second")
 
 
-def test_file_without_a_header_is_told_how_to_get_one_of_the_operation_asked_for(tmp_path):
-    (tmp_path / "bare.cu").write_text("__global__ void bare() {}\n")
+def test_file_without_a_header_is_told_one_of_the_operation_asked_for_that_can_be_pasted(tmp_path):
+    source = "__global__ void bare(int rows, int columns, float scale, const float *x, float *y) {}\n"
+    (tmp_path / "bare.cu").write_text(source)
     process = gpuprof("softmax", "-k", "bare.cu", "--device", "none", cwd=tmp_path)
     assert process.returncode == 2
-    assert process.stderr.splitlines() == [
+    said, start, *header = process.stderr.splitlines()
+    assert (said, start) == (
         "gpuprof: bare.cu has no /*gpuprof … */ header at its top.",
-        "  gpuprof new softmax START.cu writes a file to start from, with such a header.",
-    ]
+        "  Start the file with:",
+    )
+    (tmp_path / "bare.cu").write_text("\n".join([*header, source]))
+    assert gpuprof("softmax", "-k", "bare.cu", "--device", "none", cwd=tmp_path).returncode == 0
 
 
 def test_what_is_said_to_be_next_runs_while_the_folder_holds_no_kernel(tmp_path):
