@@ -17,7 +17,7 @@ from gpuprof.results import Measurement, Model
 #: What a modelled time goes into, by the name of the reason: in short, and what it is.
 REASONS = {
     "issue": ("issue", "instructions, and waiting for a free issue slot"),
-    "dependency": ("waiting for results", "results of arithmetic and shared memory"),
+    "dependency": ("waiting for results", "results of arithmetic, tensor cores and shared memory"),
     "latency": ("memory latency", "waiting for answers of global memory"),
     "bandwidth": ("memory bandwidth", "requests to global memory in a queue"),
     "barrier": ("barrier", "waiting for other warps of the block"),

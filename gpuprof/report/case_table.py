@@ -159,7 +159,7 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
             Column("block", False, 1 if several else 7, launch),
             lambda row: Cell(format_extent(row.case.block) if row.case.chosen else format_block(row.case)),
         ),
-        (Column("outcome", False, 2, outcome), lambda row: outcome_of(row.run, row.case)),
+        (Column("outcome", False, 4, outcome), lambda row: outcome_of(row.run, row.case)),
     ]
     if len(ladders) == 1:
         del case[1]
@@ -188,11 +188,11 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
         of_figure("ci95_pct", 9),
         of_figure("warm_us", 10),
         of_figure("model_us", 8),
-        (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
-        _against(ladders, 4),
+        (Column("rate", True, 6, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
+        _against(ladders, 3),
         of_figure("pct_of_limit", 5),
-        (Column("limited by", True, 5, "Its largest part of the time, or latency."), limiter_cell),
-        (Column("gain", True, 6, FIGURES["gain"].meaning), _gain),
+        (Column("limited by", True, 2, "Its largest part of the time, or latency."), limiter_cell),
+        (Column("gain", True, 7, FIGURES["gain"].meaning), _gain),
     ]
 
 
@@ -221,9 +221,9 @@ def _gain(row: Subject) -> Cell:
 _COUNTED = (
     of_figure("model_us", 2),
     of_figure("bound_us", 3),
-    (Column("limited by", True, 4, "As far as counts and modelled times tell."), limiter_cell),
-    of_figure("sector_ratio", 4),
-    of_figure("global_load_efficiency_pct", 4),
+    (Column("limited by", True, 2, "As far as counts and modelled times tell."), limiter_cell),
+    of_figure("sector_ratio", 5),
+    of_figure("global_load_efficiency_pct", 5),
     of_figure("global_store_efficiency_pct", 5),
     of_figure("shared_wavefronts_per_step", 6),
     of_figure("bank_conflicts", 8),

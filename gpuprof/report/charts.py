@@ -16,7 +16,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import Subject, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
-from gpuprof.analysis.models import REASONS, reasons_text
+from gpuprof.analysis.models import REASONS
 from gpuprof.analysis.roofline import Level, Roofline
 from gpuprof.analysis.speed import Limit, limit_of, rate, rate_at
 from gpuprof.analysis.status import status_of
@@ -164,7 +164,7 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
         measured = rung.speed.median_us if rung.speed else None
         told = [numbers.time_us(model.median_us, 2)]
         told += [f"measured {numbers.time_us(measured)}"] if measured else []
-        told += [reasons_text(model.reasons, 1)] if model.reasons else []
+        told += [rung.limiter.brief] if rung.limiter else []
         parts = tuple(model.median_us * model.reasons.get(name, 0.0) for name in REASONS)
         held = parts if any(parts) else ()
         return _RungBar(model.median_us, told, model.low_us, model.high_us, measured, held, brief=1)

@@ -128,14 +128,19 @@ def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
     """The answers; a table of them where no other one is shown."""
     answers = [(_heading(held, *one), answer_of(run, one[1])) for one in held[:_MOST_ANSWERS]]
     found = [answer_content(answer, heading, pending=pending) for heading, answer in answers]
+    yield from islice(_not_modelled(answers, _MOST_NAMED), _MOST_CAUTIONS)
+    yield from found if len(held) in _MOST_KERNELS else overview(found)
+
+
+def _not_modelled(answers: Iterable[tuple[str, Answer]], most: int = 0) -> Iterator[Sentence]:
+    """Why kernels have no modelled time, each reason once, with all of whom; each answer with its heading."""
     unknown: defaultdict[str, list[str]] = defaultdict(list)
     for heading, answer in answers:
         for name, reason in answer.unknown.items():
             unknown[reason].append(f"{name} {heading}")
-    for reason, names in islice(unknown.items(), _MOST_CAUTIONS):
-        said = ": ".join(filter(None, ("Not modelled", listed(names, _MOST_NAMED), reason)))
+    for reason, names in unknown.items():
+        said = ": ".join(filter(None, ("Not modelled", listed(names, most), reason)))
         yield Sentence(said, CAUTION, "warning")
-    yield from found if len(held) in _MOST_KERNELS else overview(found)
 
 
 def overview(
@@ -168,12 +173,14 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     if answer.reference:
         facts.append((f"vs {answer.reference.name}", answer.reference.text))
     if answer.limiter and not pending:
-        facts.append(("limited by", answer.limiter.word))
+        facts.append(("limited by", answer.limiter.brief))
     if answer.overhead:
         facts.append(("launch", answer.overhead.text))
     if answer.alike:
         facts.append(("as fast", answer.near(1)))
-    said = ", ".join(text for _, text in facts)
+    said = ", ".join(
+        answer.limiter.word if answer.limiter and label == "limited by" else text for label, text in facts
+    )
     if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
         said = said.replace(answer.time, answer.short_time, 1)
     if answer.unknown:
@@ -239,8 +246,8 @@ def _columns(
         keys = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")
         return [name, *(of_figure(key, rank) for rank, key in enumerate(keys))]
     if run.backend == "sim":
-        counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
-        return [name, of_figure("model_us"), of_figure("bound_us", 1, "at least"), *counts, limited]
+        counts = (of_figure("sector_ratio", 3), of_figure("bank_conflicts", 4))
+        return [name, of_figure("model_us"), of_figure("bound_us", 2, "at least"), *counts, limited]
     share = "pct_of_limit"
     label = "peak"
     if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:
@@ -415,8 +422,9 @@ def _note(banner: Banner) -> Sentence:
 
 def _group(run: Run, group: Group) -> Iterator[Content]:
     ladders = [build_ladder(run, size) for size in reversed(group.sizes)]
-    for ladder in ladders:
-        yield answer_content(answer_of(run, ladder), ladder.size.heading)
+    answers = [(ladder.size.heading, answer_of(run, ladder)) for ladder in ladders]
+    yield from (answer_content(answer, heading) for heading, answer in answers)
     yield Section("", (case_table(run, ladders),))
     yield from reasons(run, (case for ladder in ladders for rung in ladder.rungs for case in rung.cases))
+    yield from _not_modelled(answers)
     yield from sweep_content(run, group, briefly=True)

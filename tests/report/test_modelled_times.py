@@ -10,6 +10,7 @@ import pytest
 from synthetic_runs import counted_run, gemm_run, sim_run
 
 from gpuprof.analysis.groups import groups
+from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.models import REASONS, disagreement, stalled
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.records import replace
@@ -93,6 +94,22 @@ def test_where_no_card_was_modelled_times_come_first_make_the_roofline_and_the_s
     assert roofline is not None
     assert {point.by for level in roofline.levels for point in level.points} == {"model"}
     assert "29\xa0ms (24–37\xa0ms) → 26\xa0ms (22–34\xa0ms)" in render_html(untimed)
+
+
+def test_a_modelled_bar_says_what_limits_it_in_the_words_of_the_table_below() -> None:
+    run = replace(modelled(sim_run(), 1.1), backend="sim")
+    view = next(view for view in build_page(run).charts.values() if view["kind"] == "bars")
+    texts = {
+        row["name"]: bar["text"]
+        for row, bar in zip(view["rows"], view["choices"][0]["bars"], strict=True)
+        if bar
+    }
+    limited = {
+        case.kernel: found.brief for case in run.cases if (found := limiter_of(run, case)) and case.model
+    }
+    assert len(limited) > 1
+    for kernel, words in limited.items():
+        assert texts[kernel].endswith(f" · {words}")
 
 
 def test_reasons_stand_beside_the_stalls_that_nsight_compute_saw() -> None:

@@ -16,6 +16,7 @@ from gpuprof.comparison.cautions import cautions
 from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.report.document import Document
+from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import answer_document, run_report, show_run
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
@@ -116,12 +117,16 @@ def test_of_equal_bounds_answer_and_table_name_the_same_kernel_and_why_no_time_i
     twins = [replace(first, kernel=name, model_reason=reason) for name in ("a_later", "naive")]
     kernels = {kernel.id: kernel for kernel in run.kernels}
     held = [replace(kernels["naive"], id="a_later", rung=99.0), kernels["naive"]]
-    lines = answer(replace(run, cases=tuple(twins), kernels=tuple(held))).splitlines()
+    run = replace(run, cases=tuple(twins), kernels=tuple(held))
+    lines = answer(run).splitlines()
     head = next(number for number, line in enumerate(lines) if "at least" in line)
     lowest = next(line for line in lines if line.startswith("Lowest bound"))
     assert lines[head + 1].split()[0] == lowest.split()[3] == "naive"
     size = lowest.split()[2]
-    assert f"! Not modelled: naive {size} and a_later {size}: {reason}" in lines
+    told = f"! Not modelled: naive {size} and a_later {size}: {reason}"
+    assert told in lines
+    assert told in table(run, 100).splitlines()
+    assert told.replace("_", "\\_") in markdown_of(run_report(run))
 
 
 def test_the_peak_is_told_once_it_is_known_what_tensor_cores_multiplied() -> None:
@@ -175,6 +180,11 @@ def test_every_column_is_explained_or_named_as_hidden(name: str, width: int) -> 
         assert [column for column in columns if column not in shown] == hidden[1].split(", ")
         assert list(legend(table(RUNS[name](), int(hidden[2])))) == columns
         assert list(legend(table(RUNS[name](), int(hidden[2]) - 1))) != columns
+
+
+@pytest.mark.parametrize(("name", "width"), [("gemm", 80), ("sim", 80)])
+def test_what_limits_a_kernel_is_among_the_columns_that_stay_longest(name: str, width: int) -> None:
+    assert "limited by" in legend(table(RUNS[name](), width))
 
 
 def legend(text: str) -> dict[str, str]:
