@@ -121,7 +121,7 @@ def read_devices(given: str | int | Sequence[str | int]) -> str:
     Raises:
         InputError: The list is empty.
     """
-    if isinstance(given, (str, int)):
+    if isinstance(given, str) or not isinstance(given, Sequence):
         return str(given)
     if not given:
         raise InputError("There is no device in the list.", fix='Name one, or leave device out for "auto".')

@@ -221,7 +221,7 @@ def _bare(
     arguments: tuple[str, ...],
 ) -> Iterator[Kernel]:
     """A kernel of each file, whose launch is still open."""
-    parameters = {name: _values(name, values)[0] for name, values in launch.params.items()}
+    parameters = {name: values_of(name, values)[0] for name, values in launch.params.items()}
     for name in parameters:
         if not name.isidentifier() or name in (*LAUNCH_VARIABLES, *operation.argument_names):
             raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
@@ -267,7 +267,7 @@ def launched(
 
     `integers` are sizes and numbers that are the same for all of it.
     """
-    wanted = {name: _values(name, values) for name, values in launch.params.items()}
+    wanted = {name: values_of(name, values) for name, values in launch.params.items()}
     blocks = launch.block if isinstance(launch.block, list) else [launch.block]
     if not blocks:
         raise InputError("There is no block in the list.", fix="Name at least one.")
@@ -290,11 +290,11 @@ def launched(
             yield Selection(replace(kernel, launches=(made,)), (params,), kernel.id)
 
 
-def _values(name: str, given: int | Sequence[int]) -> list[int]:
+def values_of(name: str, given: int | Sequence[int]) -> list[int]:
     """The values of a parameter."""
     values = list(given) if isinstance(given, Sequence) else [given]
-    if not values or not all(isinstance(value, Integral) for value in values):
-        raise InputError(f"params[{name!r}] must be integers, not {given!r}.")
+    if not values:
+        raise InputError(f"The parameter {name} has no value.", fix="Name at least one.")
     return [int(value) for value in values]
 
 

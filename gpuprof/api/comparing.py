@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from gpuprof import __version__
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
-from gpuprof.api.keywords import in_keywords
+from gpuprof.api.keywords import public
 from gpuprof.api.measured_run import MeasuredCase, MeasuredRun, load
 from gpuprof.comparison.compared import CaseVerdict as Record
 from gpuprof.comparison.compared import ComparedRuns as Compared
@@ -19,7 +19,6 @@ from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
 from gpuprof.comparison.judging import Verdict
 from gpuprof.comparison.outliers import Outlier
-from gpuprof.errors import InputError
 from gpuprof.results import Tool
 from gpuprof.schema import to_json
 
@@ -126,6 +125,7 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         "What differs besides the kernels; `misleads` of one is empty where it only is worth knowing.",
     )
 
+    @public
     def hold(self, *gates: str) -> tuple[GateResult, ...]:
         """Hold the comparison against gates, written as behind `--fail-on`.
 
@@ -159,7 +159,7 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
 
 
-@in_keywords()
+@public
 def compare(base: RunOrFile, new: RunOrFile, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
@@ -218,7 +218,7 @@ class Fleet(ShownAsTables):
         return f"<Fleet: {self.record.headline}>"
 
 
-@in_keywords()
+@public
 def fleet(runs: Iterable[RunOrFile]) -> Fleet:
     """Find the cards that differ from the fleet median.
 
@@ -230,8 +230,6 @@ def fleet(runs: Iterable[RunOrFile]) -> Fleet:
         InputError: One is no run, or there is no card in them.
         ResultsError: A file is not a results file.
     """
-    if isinstance(runs, str | Path | MeasuredRun):
-        raise InputError("A fleet is made of several runs.", fix="Give a list of runs or files.")
     builder = FleetBuilder(Tool("gpuprof", __version__))
     for number, run in enumerate(runs):
         if isinstance(run, MeasuredRun):

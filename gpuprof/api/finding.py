@@ -3,6 +3,7 @@
 """What a run, a comparison and a fleet share: cases found by their attributes, and tables that show them."""
 
 from collections.abc import Iterator, Mapping
+from numbers import Integral
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -104,7 +105,7 @@ class CaseFinder(Generic[C]):
 def _agrees(found: Any, wanted: Any) -> bool:
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return wanted.items() <= found.items()
-    if isinstance(wanted, (int, tuple)) and isinstance(found, (str, tuple)):
+    if isinstance(wanted, (Integral, tuple)) and isinstance(found, (str, tuple)):
         extents = wanted if isinstance(wanted, tuple) else (wanted,)
         return bool(found == (size_label(extents) if isinstance(found, str) else in_xyz(extents, 1)))
     return bool(found == wanted)

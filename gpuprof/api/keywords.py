@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from textwrap import fill
+from types import GenericAlias, MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypedDict, TypeVar
 
+from gpuprof.argument_types import require
 from gpuprof.errors import GpuprofError, did_you_mean
 from gpuprof.options import COMMANDS, keywords_of, options_of
 
@@ -66,7 +68,7 @@ class HeaderKeywords(TypedDict, total=False):
     ]
     cooperative: Annotated[bool, "Whether blocks wait for each other, and all must be on the device at once."]
     compile_options: Annotated[Sequence[str], "Options for the compiler besides gpuprof's own."]
-    include: Annotated[Sequence[str | Path], "Folders of headers that the kernels include."]
+    include: Annotated[str | Path | Sequence[str | Path], "Folders of headers that the kernels include."]
     textures: Annotated[Mapping[str, Mapping[str, Any]] | None, _VIEWS]
     surfaces: Annotated[
         Mapping[str, Mapping[str, Any]] | None,
@@ -111,7 +113,7 @@ class ProfileKeywords(RunKeywords, HeaderKeywords, total=False):
 
 
 @contextmanager
-def in_keywords() -> Iterator[None]:
+def _in_keywords() -> Iterator[None]:
     """Let errors name keywords where the command line has options."""
     try:
         yield
@@ -119,6 +121,31 @@ def in_keywords() -> Iterator[None]:
         error.what, error.fix = (_OPTION.sub(_keyword, text) for text in (error.what, error.fix))
         error.args = (f"{error.what} {error.fix}".strip(),)
         raise
+
+
+def public(function: Callable[P, R], further: Mapping[str, Any] = MappingProxyType({})) -> Callable[P, R]:
+    """A function for programs: its arguments are what its signature says, and errors name keywords.
+
+    `further` has the types of its `**options`.
+    """
+    signature = inspect.signature(function)
+    several = inspect.Parameter.VAR_POSITIONAL
+    kinds = {
+        name: GenericAlias(tuple, (one.annotation, ...)) if one.kind is several else one.annotation
+        for name, one in signature.parameters.items()
+        if one.annotation is not one.empty
+    }
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = {**signature.bind(*args, **kwargs).arguments}
+        given |= given.pop("options", {})
+        with _in_keywords():
+            for name, value in given.items():
+                require(name, value, kinds.get(name, further.get(name, Any)))
+            return function(*args, **kwargs)
+
+    return call
 
 
 def _keyword(option: re.Match[str]) -> str:
@@ -147,15 +174,17 @@ def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         signature = inspect.signature(function)
         *own, _ = signature.parameters.values()
         known = [*(parameter.name for parameter in own), *added]
+        checked = public(function, {name: kind for name, (kind, _) in added.items()})
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for name in kwargs:
+            for name, value in [*kwargs.items()]:
                 if name not in known:
                     why = did_you_mean(name, known, f"It takes {', '.join(known)}.", most=1)
                     raise TypeError(f"{command}() takes no keyword {name!r}. {why}")
-            with in_keywords():
-                return function(*args, **kwargs)
+                if value is None and name in added:
+                    del kwargs[name]
+            return checked(*args, **kwargs)
 
         texts = (
             fill(f"{name}: {text}", 106, initial_indent=" " * 8, subsequent_indent=" " * 12)

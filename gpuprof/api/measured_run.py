@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as Python programs see it: cases, their figures and counters as plain values."""
 
-import os
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
-from gpuprof.api.keywords import in_keywords
+from gpuprof.api.keywords import public
 from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
@@ -302,6 +301,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         found = ((answer_content(answer, size.heading), answer) for size, answer, _ in self._answers)
         return "\n".join("; ".join((told.text.rstrip("."), *answer.cautions)) for told, answer in found)
 
+    @public
     def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
         """The kernel that the answer names: the fastest, as measured, else as modelled, else by bounds.
 
@@ -378,6 +378,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
 
         return render_html(self.record)
 
+    @public
     def show(self, *, browser: bool | None = None) -> Path | None:
         """Open the report in a browser, or print the tables where there is none.
 
@@ -403,7 +404,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
 
         return run_report(self.record)
 
-    @in_keywords()
+    @public
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the results and their report.
 
@@ -444,6 +445,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         return f"<gpuprof run: {operations} on {where} ({self.backend}), {ok} of {len(self)} cases ok>"
 
 
+@public
 def load(path: str | Path) -> MeasuredRun:
     """Read a results file.
 
@@ -451,9 +453,6 @@ def load(path: str | Path) -> MeasuredRun:
         InputError: It is no path.
         ResultsError: It is no results file, or one of a newer version of gpuprof.
     """
-    if not isinstance(path, str | os.PathLike):
-        what = f"What is given, of type {type(path).__name__}, is neither a run nor the path of one."
-        raise InputError(what, fix="Give what profile() returned, or the path of a results.json.")
     return MeasuredRun(read_run(Path(path)))
 
 

@@ -6,9 +6,17 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
-from gpuprof.api.calling import BareLaunch, GivenCall, LaunchValue, bare_ladder, call_request, launched
+from gpuprof.api.calling import (
+    BareLaunch,
+    GivenCall,
+    LaunchValue,
+    bare_ladder,
+    call_request,
+    launched,
+    values_of,
+)
 from gpuprof.api.function_kernels import function_request, is_function
 from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
@@ -31,9 +39,6 @@ from gpuprof.records import replace
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS, Extent
-
-if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Expectation
 
 #: An operation's name, a folder, a kernel file or its text, or a function of Triton's or Numba's.
 What = str | Path | Source | Any
@@ -69,9 +74,9 @@ def profile(
     block: LaunchValue | list[LaunchValue] | None = None,
     dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,
-    references: Collection[Which] | None = None,
-    args: "Mapping[str, Argument] | None" = None,
-    expect: "Mapping[str, Expectation] | None" = None,
+    references: Which | Collection[Which] | None = None,
+    args: Mapping[str, Any] | None = None,
+    expect: Mapping[str, Any] | None = None,
     grid: LaunchValue | None = None,
     ncu: bool = CounterOptions.ncu,
     save: str | Path | None = None,
@@ -162,10 +167,6 @@ def profile(
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references)
-        for word, one in (("args", args), ("expect", expect)):
-            if not isinstance(one or {}, Mapping):
-                what = f"{word} is of type {type(one).__name__}."
-                raise InputError(what, fix=f'Give values by name: {word}={{"y": …}}.')
         if launch is None:
             raise InputError("A call has no launch.", fix="Give grid, and block but for functions of Triton.")
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
@@ -243,8 +244,8 @@ def declared_request(
     sizes: Sizes | None,
     dtype: str,
     scalars: Mapping[str, float] | None,
-    references: Collection[Which] | None,
-    include: Sequence[str | Path],
+    references: Which | Collection[Which] | None,
+    include: str | Path | Sequence[str | Path],
 ) -> Request:
     """What is asked for of kernels with headers; arguments as of `profile`."""
     listed = _listed(what)
@@ -264,7 +265,7 @@ def _declared(
     sizes: Sizes | None,
     dtype: str,
     scalars: Mapping[str, float] | None,
-    references: Collection[Which] | None,
+    references: Which | Collection[Which] | None,
 ) -> Request:
     operation = ladder.operation
     text = operation.default_sizes if sizes is None else sizes if isinstance(sizes, str) else _typed(sizes)
@@ -322,7 +323,9 @@ def _operation(what: str | Path | None) -> Operation:
     return load_operation(path / FILE_NAME if path.is_dir() else path)
 
 
-def _ladder(what: Sequence[What], operation: str | Path | None, include: Sequence[str | Path]) -> Ladder:
+def _ladder(
+    what: Sequence[What], operation: str | Path | None, include: str | Path | Sequence[str | Path]
+) -> Ladder:
     first = what[0] if what else None
     if isinstance(first, str) and len(what) == 1 and operation is None:
         if first in shipped_names():
@@ -349,7 +352,7 @@ def _selections(
     found = []
     for name, values in named:
         given = {**params, **values}.items()
-        lists = {key: [each] if isinstance(each, int) else each for key, each in given}
+        lists = {key: values_of(key, each) for key, each in given}
         found += [select(kernel, lists, name) for kernel in find_kernels(ladder, name)]
     return found
 

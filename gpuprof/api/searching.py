@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Unpack
 
-from gpuprof.api.keywords import TuneKeywords, takes_options
+from gpuprof.api.calling import values_of
+from gpuprof.api.keywords import TuneKeywords, public, takes_options
 from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
 from gpuprof.api.measuring import (
     Extents,
@@ -49,6 +50,7 @@ class Search:
         """Whether times decided; else nothing was timed, and points are ranked by modelled times."""
         return self.run.record.backend == "gpu"
 
+    @public
     def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
         """The case of the best point.
 
@@ -61,6 +63,7 @@ class Search:
         """
         return self.ties(size, device)[0]
 
+    @public
     def ties(self, size: str | int | None = None, device: str | None = None) -> tuple[MeasuredCase, ...]:
         """The best point, and those that cannot be told apart from it.
 
@@ -109,10 +112,10 @@ def tune(
     values: Values | None = None,
     sizes: Sizes | None = None,
     block: Extents | list[Extents] | None = None,
-    include: Sequence[str | Path] = (),
+    include: str | Path | Sequence[str | Path] = (),
     dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,
-    references: Collection[Which] | None = None,
+    references: Which | Collection[Which] | None = None,
     budget: int = USUAL_POINTS,
     seconds: float | None = None,
     save: str | Path | None = None,
@@ -154,7 +157,7 @@ def tune(
     """
     how = run_options("tune", options)
     request = declared_request(what, operation, kernels, sizes, dtype, scalars, references, include)
-    lists = {name: [each] if isinstance(each, int) else each for name, each in (values or {}).items()}
+    lists = {name: values_of(name, each) for name, each in (values or {}).items()}
     space = make_space(
         request.selections if kernels else request.competing, lists, listed_blocks(block), named=bool(kernels)
     )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gpuprof.argument_types import require
 from gpuprof.errors import HeaderError, InputError, nearest_file
 from gpuprof.kernels.built_files import built_of_ptx
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels, load_ladder
@@ -26,6 +27,10 @@ class Source(Struct, frozen=True):
     text: str
     name: str
     ending: Literal[".cu", ".ptx"] = ".cu"
+
+    def __post_init__(self) -> None:
+        for name, kind in Source.__annotations__.items():
+            require(name, getattr(self, name), kind)
 
     @property
     def path(self) -> Path:

@@ -231,5 +231,5 @@ class TestPython:
         assert found.to_dict()["kinds"][0]["outliers"][0]["card"] == "node05"
 
     def test_one_run_is_no_list(self):
-        with pytest.raises(InputError, match="several runs"):
+        with pytest.raises(InputError, match="Give Iterable"):
             gpuprof.fleet("results.json")

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof as a package: what programs call, with values, on the executor."""
 
+import inspect
+import re
 import subprocess
 import sys
 import tempfile
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +114,7 @@ def test_cases_are_found_by_what_they_are(run, measured):
     assert len(run.find(kernel="reg_8x8", size="32")) == 2
     naive = run.find(kernel="naive", size=32)
     assert naive == run.find(kernel="naive", size=(32, 32, 32), block=naive[0].block[:2]) != ()
+    assert naive == run.find(kernel="naive", size=np.int64(32))
     with pytest.raises(gpuprof.InputError, match=r"has outcome='incorect'\. Did you mean incorrect\?"):
         run.find(outcome="incorect")  # none would be found, and a test that wants none would pass
     assert run.find(ok=False) == ()
@@ -208,7 +212,7 @@ def test_a_saved_run_is_read_back(run, tmp_path):
     with pytest.raises(gpuprof.InputError, match=r"exists already\. Name another path, or add force=True"):
         run.save(tmp_path / "out")
     for call in (gpuprof.load, lambda one: gpuprof.compare(run, one), lambda one: gpuprof.fleet([one])):
-        with pytest.raises(gpuprof.InputError, match="of type MeasuredCase, is neither a run nor the path"):
+        with pytest.raises(gpuprof.InputError, match=r"is \[?<naive 32 32x32: ok>\]?\. Give .*str . Path"):
             call(run.cases[0])
     run.save(tmp_path / "out", force=True)
     assert run.save(tmp_path / "named.json") == tmp_path / "named.json"
@@ -266,6 +270,37 @@ def test_ctrl_c_hands_over_what_was_measured():
         )
     assert isinstance(caught.value, gpuprof.Interrupted)
     assert [case.kernel for case in caught.value.run.cases] == ["copy_row"]
+
+
+@each(
+    function=[
+        *(gpuprof.profile, gpuprof.tune, gpuprof.compare, gpuprof.fleet, gpuprof.load, gpuprof.Source),
+        *(gpuprof.Run.best, gpuprof.Run.save, gpuprof.Run.show, gpuprof.Comparison.hold, gpuprof.Search.best),
+    ]
+)
+def test_a_value_of_another_type_is_no_error_within(function):
+    parameters = inspect.signature(function).parameters
+    required = {name: "gemm" for name, one in parameters.items() if one.default is one.empty}
+    for name in parameters:
+        if name == "self":
+            continue
+        wrong, gates = object(), name == "gates"
+        with pytest.raises(gpuprof.InputError, match=name if name != "what" else "is no kernel"):
+            function(*[None, wrong] * gates, **{} if gates else {**required, name: wrong})
+
+
+@each(
+    case=[
+        ({"sizes": np.int64(32), "kernels": {"reg_8x8": {"BK": np.int64(8)}}}, ""),
+        ({"params": {"BK": 8.0}, "kernels": "reg_8x8"}, "params is {'BK': 8.0}. Give Mapping"),
+        ({"rounds": True}, "rounds is True"),
+        ({"sizes": [None]}, "sizes is [None]. Give "),
+    ]
+)
+def test_numbers_are_of_any_kind_and_items_are_held_too(case):
+    given, message = case
+    with pytest.raises(gpuprof.InputError, match=re.escape(message)) if message else nullcontext():
+        gpuprof.profile("gemm", **{"sizes": 8, "device": "none", **given})
 
 
 @each(

@@ -24,6 +24,7 @@ HOUSE: dict[str, str] = {
     "records": "Records with other values in some fields.",
     "text": "Text made safe to show.",
     "errors": "The tree of errors and the exit codes.",
+    "argument_types": "Whether a program's values are what signatures say.",
     "timeline": "What ran when, in every process, as a trace.",
     "requirements": "What pip must have installed, held against what is there.",
     "signals": "Requests to end.",
