@@ -138,6 +138,14 @@ def check_writable(path: Path, force: bool, fix: str = "Name another path.") -> 
         raise unwritable(path, error, fix) from error
 
 
+def write_file(path: Path, text: str, fix: str = "Name another path.") -> None:
+    """Write a file whole, or say why that cannot be, with a fix."""
+    try:
+        replace_text(path, text)
+    except PATH_ERRORS as error:
+        raise unwritable(path, error, fix) from error
+
+
 def unwritable(path: Path, error: Exception, fix: str = "Name another path.") -> GpuprofError:
     """What to say where a file cannot be written: a fix, or that there is no room."""
     what = f"Cannot write {path}: {reason(error)}."

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuprof.errors import GpuprofError, InputError, OutputError, reason
-from gpuprof.files import encoded, open_beside, replace_text, unwritable
+from gpuprof.files import encoded, open_beside, replace_text, unwritable, write_file
 from gpuprof.results import CASES_END, NO_CASES_END, Measurement, Run, dumps, dumps_case
 
 _ELSEWHERE = "Name another path with -o."
@@ -179,10 +179,7 @@ def is_being_written(path: Path) -> bool:
 
 def write_run(run: Run, path: Path) -> None:
     """Write a results file so that a crash leaves either the old file or the new one."""
-    try:
-        replace_text(path, dumps(run))
-    except OSError as error:
-        raise unwritable(path, error, _ELSEWHERE) from error
+    write_file(path, dumps(run), _ELSEWHERE)
 
 
 def _place(temporary: Path, target: Path) -> None:

@@ -11,8 +11,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.references import Array, Expected
-from gpuprof.problems.unordered import compare_unordered
-from gpuprof.problems.wrong_values import describe_wrong
+from gpuprof.problems.wrong_values import compare_unordered, describe_wrong
 from gpuprof.records import replace
 from gpuprof.results import Verification
 

@@ -143,11 +143,10 @@ def _record(selector: str, device: Device) -> dict[str, Any]:
 
 def _devices_here() -> tuple[tuple[Device, ...], str]:
     """The GPUs here, and why there are none."""
-    from gpuprof.backends.gpu.driver import driver, query_devices
+    from gpuprof.backends.gpu.driver import device_count, query_device
 
     try:
-        driver()
-        found = query_devices()
+        found = tuple(query_device(ordinal) for ordinal in range(device_count()))
     except BackendUnavailable as error:
         return (), error.what
     return found, "" if found else "The driver shows none."

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuprof.commands.output import print_written, write_file
+from gpuprof.commands.output import print_written
 from gpuprof.commands.own_header import built_header, with_own_header
 from gpuprof.console import say
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.files import check_writable, same_file
+from gpuprof.files import check_writable, same_file, write_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, read_source, shipped_ladder
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import starting_point

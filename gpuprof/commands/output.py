@@ -17,7 +17,7 @@ from msgspec import Struct
 from gpuprof import signals, timeline
 from gpuprof.console import hand_over, say, tell
 from gpuprof.errors import PATH_ERRORS, GpuprofError, InputError, OutputError, nearest_file
-from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text, same_file, unwritable
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, same_file, unwritable, write_file
 from gpuprof.options import OutputOptions
 from gpuprof.results import Run, dumps
 from gpuprof.store import ResultsFile, write_run
@@ -185,14 +185,6 @@ def _write_report(run: Run, results: Path, page: Path, *, aside: bool = False) -
         raise OutputError(error.what, fix=fix) from error
     if not results.exists():  # its folder was removed while the page was rendered
         write_run(run, results)
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file whole."""
-    try:
-        replace_text(path, text)
-    except PATH_ERRORS as error:
-        raise unwritable(path, error) from error
 
 
 def _may_be_replaced(path: Path) -> bool:

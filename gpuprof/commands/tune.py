@@ -17,13 +17,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from gpuprof import signals
-from gpuprof.commands.output import RunOutputs, open_report, print_written, write_file
+from gpuprof.commands.output import RunOutputs, open_report, print_written
 from gpuprof.commands.progress import watch
 from gpuprof.commands.texts import parse_blocks, parse_values, preprocessing_of, selected
 from gpuprof.comparison.tuned import value_of
 from gpuprof.console import say_lines, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file
-from gpuprof.files import check_writable, read_input
+from gpuprof.files import check_writable, read_input, write_file
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.header import KernelFile, header_span, read_kernels
 from gpuprof.kernels.kernel import Kernel

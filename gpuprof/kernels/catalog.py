@@ -13,7 +13,7 @@ from msgspec import Struct
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
 from gpuprof.files import read_code
 from gpuprof.kernels.built_files import read_built
-from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
+from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
@@ -21,7 +21,6 @@ from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.formulas import variables
 from gpuprof.records import replace
-from gpuprof.results import KernelRecord
 from gpuprof.text import KERNEL_ENDINGS
 
 _STUDIES = "studies.toml"
@@ -150,11 +149,6 @@ def read_source(path: Path) -> str:
     except PATH_ERRORS as error:
         what = f"Cannot read the kernel file {path}: {reason(error)}."
         raise HeaderError(what, fix=nearest_file(path)) from error
-
-
-def entry_of(record: KernelRecord) -> str:
-    """The function of a kernel that a results file holds, from the header of its source."""
-    return entry_in_header(record.source, record.id) or Path(record.file_name).stem
 
 
 def in_order(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:

@@ -31,7 +31,7 @@ from gpuprof.kernels.symbols import read_symbols
 from gpuprof.kernels.tensor_map import read_tensor_maps
 from gpuprof.kernels.texture import read_textures
 from gpuprof.operation import Operation
-from gpuprof.problems.declaration import declares_operation, read_operation
+from gpuprof.problems.declaration import read_operation
 from gpuprof.records import replace
 from gpuprof.results import Choice, Direction, PublishedFigure
 from gpuprof.schema import Positive, complaint_about
@@ -228,7 +228,7 @@ def _read_operation(reader: TableReader, asked: Operation | None) -> Operation:
         folder = shlex.quote(str(path.parent))
         reader.fix = f"An operation.toml stands beside it: gpuprof run {folder} -k {shlex.quote(path.stem)}"
     name = reader.take(key, str, asked.name if asked else None)
-    if declares_operation(reader):
+    if "dimensions" in reader:
         return read_operation(reader, name, title_key="operation_title")
     if asked is not None and name == asked.name:
         return asked

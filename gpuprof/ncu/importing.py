@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import entry_of
 from gpuprof.kernels.entries import function_name
+from gpuprof.kernels.header import entry_in_header
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, combined, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
@@ -51,7 +51,10 @@ def match_launches(
         InputError: The report is of another kind of GPU, or no launch belongs to a case.
     """
     profiled = _device_of(run, launches, report)
-    entries = {record.id: function_name(entry_of(record)) for record in run.kernels}
+    entries = {
+        record.id: function_name(entry_in_header(record.source, record.id) or Path(record.file_name).stem)
+        for record in run.kernels
+    }
     keys = {
         (index, number): key
         for index, case in enumerate(run.cases)

@@ -62,11 +62,6 @@ def load_operation(path: Path) -> Operation:
     return operation
 
 
-def declares_operation(reader: TableReader) -> bool:
-    """Whether a kernel's header brings its operation along."""
-    return "dimensions" in reader
-
-
 def read_operation(reader: TableReader, name: str, title_key: str = "title") -> Operation:
     """Take an operation's fields; others are left in the reader."""
     if not is_identifier(name):

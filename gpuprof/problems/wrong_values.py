@@ -4,9 +4,11 @@
 
 What they look like, such as never written, transposed or scaled, is a hypothesis of what the kernel computed
 instead. It is held against the result by the same rule as the reference was, with a few times the bound, so
-that none is claimed that the numbers do not bear out.
+that none is claimed that the numbers do not bear out. Results without an order have no places: which of them
+are there is told row by row.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from numbers import Integral
@@ -16,9 +18,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpuprof.problems.check import ErrorBound, compare
-from gpuprof.problems.problem import Problem
-from gpuprof.problems.references import Array, Expected
+from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
+from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.references import Array, Expected, sorted_rows
 from gpuprof.problems.wrong_places import Axis, Mask, describe_places
 from gpuprof.records import replace
 
@@ -28,6 +30,8 @@ _FEWEST = 3
 _MORE_ROOM = 4
 #: How near a factor must come to a number to be called so.
 _NEAR = 1e-3
+#: Wrong values that a sentence names.
+_NAMED = 3
 
 
 class WrongResult(Struct, frozen=True):
@@ -242,3 +246,59 @@ def _tells(values: Array) -> bool:
 
 def _is_near(value: float, other: float) -> bool:
     return abs(value - other) <= _NEAR * abs(other)
+
+
+def compare_unordered(
+    spec: ArraySpec,
+    got: Array,
+    expected: Expected,
+    bound: ErrorBound,
+    missing: Array | None = None,
+    keys: Sequence[Array] = (),
+) -> tuple[ErrorComparison, str]:
+    """Hold all of an output against its reference, whose elements ascend within each row.
+
+    What nobody wrote, where `missing` tells, is wrong whatever happens to be there. What stands together with
+    it orders elements before their own values do.
+
+    Returns:
+        The comparison, whose elements have no places; and what is wrong, as the rest of a sentence.
+    """
+    count = len(expected.values)
+    if missing is not None and missing[:count].any():
+        wrong = missing[:count]
+        return ErrorComparison(wrong, float("inf"), float("inf")), (
+            f"{int(wrong.sum())} of {count} elements of {spec.name} were never written"
+        )
+    ascending = sorted_rows(got[:count], spec.shape, [key[:count] for key in keys])
+    found = compare(ascending, expected.values, expected.magnitude, bound)
+    if not found.wrong.any():
+        return found, ""
+    if keys or bound.relative or bound.absolute or bound.rounding:
+        first = int(found.wrong.argmax())
+        value, wanted = told_apart(ascending[first], expected.values[first])
+        order = "in the order of what stands beside them" if keys else "in ascending order"
+        text = f"{order}, {value} stands where {wanted} is expected"
+        return found, f"{int(found.wrong.sum())} of {count} elements of {spec.name} are wrong: {text}"
+    return found, _difference(spec, ascending, expected.values, found.wrong)
+
+
+def _difference(spec: ArraySpec, got: Array, expected: Array, wrong: Mask) -> str:
+    """Which values of exact results are there in vain, and which are missing."""
+    width = spec.shape[-1] if len(spec.shape) > 1 else max(1, len(got))
+    extra: Counter[object] = Counter()
+    lacking: Counter[object] = Counter()
+    for row in np.unique(np.flatnonzero(wrong) // width):
+        part = slice(row * width, (row + 1) * width)
+        there, wanted = Counter(got[part].tolist()), Counter(expected[part].tolist())
+        extra += there - wanted
+        lacking += wanted - there
+    text = f"{extra.total()} of {len(got)} elements of {spec.name}, in whatever order, are wrong"
+    return f"{text}: {_named(extra)} instead of {_named(lacking)}"
+
+
+def _named(values: "Counter[object]") -> str:
+    named = [
+        f"{value} {count} times" if count > 1 else str(value) for value, count in values.most_common(_NAMED)
+    ]
+    return ", ".join(named) + (" …" if len(values) > _NAMED else "")

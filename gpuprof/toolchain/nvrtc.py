@@ -201,7 +201,7 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     )
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
-    options = program.all_options
+    options = (*program.options, *(program.cuda_headers.options if program.cuda_headers else ()))
     try:
         for entry in entries:
             nvrtc.nvrtcAddNameExpression(handle, _expression(entry).encode())

@@ -103,11 +103,6 @@ class NvrtcProgram(Struct, frozen=True):
     left_out: frozenset[str] = frozenset()
     absent: tuple[str, ...] = ()
 
-    @property
-    def all_options(self) -> tuple[str, ...]:
-        """NVRTC's options, and those that have it look for CUDA's headers."""
-        return (*self.options, *(self.cuda_headers.options if self.cuda_headers else ()))
-
     def without_errors(self, file_name: str, log: str, wanted: Container[str]) -> "NvrtcProgram | None":
         """The program without what errors are about that its wanted kernels do without; None for nothing."""
         places = dict.fromkeys((match["file"], int(match["line"])) for match in _ERROR.finditer(log))

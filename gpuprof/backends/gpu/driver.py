@@ -146,14 +146,6 @@ def query_device(ordinal: int) -> Device:
     )
 
 
-def query_devices() -> tuple[Device, ...]:
-    """Every device the driver shows; empty without a driver."""
-    try:
-        return tuple(query_device(ordinal) for ordinal in range(device_count()))
-    except BackendUnavailable:
-        return ()
-
-
 def driver_versions() -> dict[str, str]:
     """The CUDA version that the driver implements, for a run's environment."""
     version = int(call("reading the driver's version", driver().cuDriverGetVersion()))

@@ -38,7 +38,6 @@ from gpuprof.backends.sim.sampled import (
     are_dear,
     at_smaller_size,
     cards_like,
-    may_wait,
     never_written,
     of_two_kinds,
     sample_of,
@@ -396,7 +395,8 @@ class SimBackend(Backend):
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow:
                 raise
-            if launches.sampled and fault.kind is FaultKind.ENDLESS and may_wait(programs.values()):
+            loops = any(block.back_edges for program in programs.values() for block in program.blocks)
+            if launches.sampled and fault.kind is FaultKind.ENDLESS and loops:
                 raise BlocksBuildOnEachOther(WAIT) from None
             meets = fault.other_block not in (None, fault.block)
             if launches.sampled and meets and any(program.means.fences for program in programs.values()):

@@ -18,7 +18,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import BlocksBuildOnEachOther, mistaken_shares
 from gpuprof.backends.verification import verification_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import WARP, Buffer, LaunchResult, Program, Sample, choose_blocks
+from gpuprof.executor import WARP, Buffer, LaunchResult, Sample, choose_blocks
 from gpuprof.executor.sampling import Stratum
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 from gpuprof.kernels.smaller_sizes import smaller_cases
@@ -208,8 +208,3 @@ def verification_of_missing(problem: Problem, spec: ArraySpec, missing: NDArray[
     )
     compared = ErrorComparison(missing, float("inf"), float("inf"))
     return verification_of(spec, problem.bound(spec.name), compared, detail, indices=range(spec.elements))
-
-
-def may_wait(programs: Iterable[Program]) -> bool:
-    """Whether programs have loops that others' threads may have to end."""
-    return any(block.back_edges for program in programs for block in program.blocks)
