@@ -17,7 +17,8 @@ from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
 from gpuprof.machine import usable_cores
 from gpuprof.measure.request import Request, Selection
 from gpuprof.options import RunOptions
-from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
+from gpuprof.problems.numpy_later import np
 from gpuprof.text import in_xyz
 from gpuprof.toolchain.function_compilers import ArrayOf, FunctionCode, JitCall, compile_calls, version_of
 
@@ -86,7 +87,13 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
     read = of_function(given.read(first.name, in_order))
     options = {name: value for name, value in said.items() if name in _OPTIONS}
-    known = {**arguments, **absent, **constants, **options}
+    # Heuristics and grids ask what an output is, and whether it is there.
+    outputs = {
+        name: np.empty(tuple(map(int, one.shape)), numpy_dtype(one.dtype))
+        for name, one in read.operation.arrays.items()
+        if arguments.get(name) is None
+    }
+    known = {**arguments, **outputs, **absent, **constants, **options}
     calls = [
         (function, rung, *_call_of(function, config, known, read))
         for rung, function in enumerate(found)

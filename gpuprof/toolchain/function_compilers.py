@@ -298,7 +298,10 @@ def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once
 
 def _told(error: BaseException, function: Any) -> str:
     """What went wrong, and on which line of the file."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip(" ^\t")]
+    reason = error
+    while reason.__cause__ and str(reason).endswith("^"):  # of what it calls: why, is told there
+        reason = reason.__cause__
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip(" ^\t")]
     what = lines[-1] if lines else traceback.format_exception_only(error)[-1].strip()
     place = _PLACE.search(str(error))
     where = f", line {_first_line(function) - 1 + int(place[1])}" if place else ""

@@ -161,6 +161,26 @@ def test_what_is_not_compiled_is_a_row_and_the_others_run(block, told):
     assert told in first.reason
 
 
+def test_why_what_it_calls_is_not_compiled_is_told():
+    def warmup(self, **given):
+        raise ValueError("at 2:8:\n    smallest(x)\n    ^") from ValueError(
+            "at 3:4:\n    x.bits\n    ^\nno bits"
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JITFunction, "warmup", warmup)
+        (case,) = profiled().cases
+    assert case.reason.endswith(": no bits.")
+
+
+def test_an_output_that_is_to_be_made_is_there_for_heuristics_and_grids():
+    heuristics = Tuned(FUNCTION, values={"BLOCK": lambda args: 256 if args["out"] is not None else 13})
+    (case,) = profiled(
+        heuristics, constexprs={}, grid=lambda meta: -(-meta["out"].size // meta["BLOCK"])
+    ).cases
+    assert (case.outcome, case.params["BLOCK"], case.grid[0]) == ("ok", 256, 4)
+
+
 def test_a_compiler_that_does_not_end_is_ended():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JITFunction, "warmup", lambda self, **given: __import__("time").sleep(60))
