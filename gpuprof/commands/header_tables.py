@@ -104,6 +104,7 @@ class SourceFacts(Struct, frozen=True):
         template: Its template's integers.
         variables: What a kernel uses that is no parameter: types, extents of an array, and for what.
         dynamic: Whether it uses dynamic shared memory.
+        is_cooperative: Whether its blocks wait for each other.
     """
 
     code: str
@@ -111,6 +112,7 @@ class SourceFacts(Struct, frozen=True):
     template: Sequence[str]
     variables: Mapping[str, tuple[str, Sequence[str], Use]]
     dynamic: bool
+    is_cooperative: bool
 
 
 def accessed(use: Use | None) -> str:
@@ -398,7 +400,7 @@ def _launch_table(
     yield f"grid = {listed_texts(grid)}"
     if len(words) > 2 or told.shared not in (None, "0"):
         yield f'dynamic_shared_bytes = "{told.shared or "4 * threads"}"'
-    if re.search(r"\bthis_grid\b", around.code):
+    if around.is_cooperative:
         yield "cooperative = true"
 
 

@@ -108,11 +108,13 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     block = _BLOCKS[threads] + (1,) * (blocks - threads)
     begin = sum(map(len, code.splitlines(keepends=True)[: function.line - 1]))
     uses, broken, dynamic = None, "", bool(_DYNAMIC.search(code[begin:]))
+    is_cooperative = "this_grid" in code[begin:]
     try:
         options = compiler_options(target_of(_TARGET, (source,)))
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
         body = made.ptx.partition(f".entry {made.entry}(")[2].partition("\n}")[0]
+        is_cooperative &= "%envreg" in body  # the grid's barrier, which its ranks need not
         shared = re.findall(r"\.extern \.shared [^;]*?([\w$]+)\[\]", made.ptx)
         dynamic = any(re.search(rf"(?<![\w$]){re.escape(one)}(?![\w$])", body) for one in shared)
         told = zip(taken, made.parameters, strict=False)
@@ -132,6 +134,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         [one if one in own else "" for one in values],
         _variables(code, texts, uses, host),
         dynamic,
+        is_cooperative,
     )
     tables = [*header_tables(entry, own, parameters, uses is not None, block, around)]
     if not any('role = "' in line for line in tables) and all(one.kind for one in parameters):
@@ -361,7 +364,7 @@ def built_header(path: Path) -> str:
         taken.append(Taken(f"x{place}", text, kind, place, kind=element_type(kind), use=use))
     block = _allowed(kernel.block_limits, (THREADS,))
     others = [one for one in held.entries if one != entry]
-    nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, False)
+    nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, False, False)
     return "\n".join(
         (*_named(others), *header_tables(entry, {}, taken, uses is not None, block, nothing), "")
     )

@@ -140,10 +140,17 @@ def no_such_kernel(
             log=log,
             fix=f"Write it in entry, or an integer as {undefined} = … under [parameters] or [constants].",
         )
-    if near.name == wanted and undefined == wanted.rpartition("::")[2]:
-        left_out = "the preprocessor leaves it out: a condition around it does not hold"
-        what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
-        return CompileError(what, log=log, fix=f"Define what its #if, #ifdef or #ifndef asks for: {_DEFINE}")
+    is_hidden = undefined == wanted.rpartition("::")[2] or "must be a class or namespace name" in why
+    if near.name == wanted and is_hidden:
+        code = next(masked(text) for text in texts if near in kernel_functions(text))
+        begin = sum(map(len, code.splitlines(keepends=True)[: near.line - 1]))
+        asked = " and ".join(f"`{text}`" for text in conditions_at(code, begin)) or "a condition around it"
+        what = f"{file_name} has a kernel {wanted} in line {near.line}, but the preprocessor leaves it out"
+        absent = f"; not found: {listed(program.absent, _MOST_ABSENT)}" if program.absent else ""
+        fix = f"Define what that asks for, {_DEFINE}"
+        if absent:
+            fix = f"{_about_file(program, program.absent[0])} Or: {fix}"
+        return CompileError(f"{what}: {asked} does not hold{absent}.", log=log, fix=fix)
     if near.name == wanted and not near.has_body:
         what = f"{file_name} only declares the kernel {wanted}, in line {near.line}."
         return CompileError(what, log=log, fix="Run the file that defines it.")

@@ -178,9 +178,14 @@ namespace n { __global__ void in() {} }
 """
     log = '__nv_name_map(1): error: identifier "%s" is undefined\n  name expression: "%s"'
     error = explain(program(source), "k.cu", ["k"], STATUS, log % ("k", "k"))
-    left_out = "the preprocessor leaves it out: a condition around it does not hold"
+    left_out = "the preprocessor leaves it out: `#ifdef FAST` does not hold"
     assert error.what == f"k.cu has a kernel k in line 3, but {left_out}."
     assert "-D NAME" in error.fix
+    within = replace(program(f"#if FAST\nnamespace n {{ {source} }}\n#endif\n"), absent=("settings.h",))
+    why = '__nv_name_map(1): error: name followed by "::" must be a class or namespace name'
+    error = explain(within, "k.cu", ["n::other"], STATUS, f"{why}\nn::other")
+    assert error.what.endswith("`#if FAST` does not hold; not found: settings.h.")
+    assert "-I DIR. Or: Define what that asks for" in error.fix
     elsewhere = explain(program(source), "k.cu", ["in"], STATUS, log % ("in", "in"))
     assert elsewhere.what.startswith('k.cu defines no kernel in: identifier "in" is undefined. ')
     assert elsewhere.fix == 'Set entry in the header, for example entry = "n::in".'
