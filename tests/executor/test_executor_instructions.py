@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Single instructions and special registers: what cards agree on."""
+"""Instructions and special registers beside what a card answered for `test_executor_each_instruction.py`."""
 
 import itertools
 import math
@@ -8,102 +8,22 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from each import each
 from executor_harness import refused, run_cuda, run_instruction
 
 from gpuprof.executor import load_program
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.special_registers import Surroundings
 
-INTS = [
-    *(0, 1, 2, 3, 5, 7, 31, 32, 255, 256, 0x7FFF, 0x8000, 0xFFFF),
-    0x12345678,
-    *(2**31 - 1, 2**31, 2**32 - 1),
-]
-
-
-def pairs(values):
-    return tuple(zip(*[(a, b) for a in values for b in values], strict=True))
-
-
-def signed(value: int, bits: int = 32) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
-INTEGER_BINARY = {
-    "add.u32": lambda a, b: a + b,
-    "sub.s32": lambda a, b: a - b,
-    "min.s32": lambda a, b: min(signed(a), signed(b)),
-    "max.u32": max,
-    "and.b32": lambda a, b: a & b,
-    "or.b32": lambda a, b: a | b,
-    "xor.b32": lambda a, b: a ^ b,
-}
-
-
-@pytest.mark.parametrize("opcode", INTEGER_BINARY)
-def test_integer_binary(opcode):
-    a, b = pairs(INTS)
-    got = run_instruction(f"{opcode} d, a, b;", ("u32", "u32"), "u32", a, b)
-    expected = [INTEGER_BINARY[opcode](x, y) & 0xFFFFFFFF for x, y in zip(a, b, strict=True)]
-    assert got.tolist() == expected
-
-
-INTEGER_UNARY = {
-    "not.b32": lambda a: ~a,
-    "cnot.b32": lambda a: int(a == 0),
-    "brev.b32": lambda a: int(f"{a:032b}"[::-1], 2),
-}
-
-
-@pytest.mark.parametrize("opcode", INTEGER_UNARY)
-def test_integer_unary(opcode):
-    got = run_instruction(f"{opcode} d, a;", ("u32",), "u32", INTS)
-    assert got.tolist() == [INTEGER_UNARY[opcode](a) & 0xFFFFFFFF for a in INTS]
-
-
-WIDE = [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 0x123456789ABCDEF]
-INTEGER_64 = {"add.u64": lambda a, b: a + b, "min.s64": lambda a, b: min(signed(a, 64), signed(b, 64))}
-
-
-@pytest.mark.parametrize("opcode", INTEGER_64)
-def test_integer_64(opcode):
-    a, b = pairs(WIDE)
-    got = run_instruction(f"{opcode} d, a, b;", ("u64", "u64"), "u64", a, b)
-    assert got.tolist() == [INTEGER_64[opcode](x, y) & (2**64 - 1) for x, y in zip(a, b, strict=True)]
-
-
-def test_wide_products():
-    a, b = pairs(INTS)
-    got = run_instruction("mad.wide.u32 d, a, b, c;", ("u32", "u32", "u64"), "u64", a, b, [7] * len(a))
-    assert got.tolist() == [x * y + 7 for x, y in zip(a, b, strict=True)]
-
-
+#: A borrow is a carry that is not set: each kind of chain takes what the other leaves, as long division does.
 CHAINS = {
-    "add.cc.u32 t, a, b; addc.u32 d, c, e;": lambda a, b, c, e: c + e + (a + b >> 32),
-    "add.cc.u32 t, a, b; addc.cc.u32 t, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: (
-        (a + b >> 32) + c + e >> 32
-    ),
-    "sub.cc.u32 t, a, b; subc.u32 d, c, e;": lambda a, b, c, e: c - e - (a < b),
-    "sub.cc.u32 t, a, b; subc.cc.u32 t, c, e; subc.u32 d, 0, 0;": lambda a, b, c, e: -(c - e - (a < b) < 0),
-    "sub.cc.u32 t, a, b; addc.u32 d, c, e;": lambda a, b, c, e: c + e + (a >= b),  # as 128-bit division does
+    "sub.cc.u32 t, a, b; addc.u32 d, c, e;": lambda a, b, c, e: c + e + (a >= b),
     "sub.cc.u32 t, a, b; subc.cc.u32 t, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: c - e >= (a < b),
     "add.cc.u32 t, a, b; subc.u32 d, c, e;": lambda a, b, c, e: c - e - (a + b >> 32 == 0),
-    "mad.lo.cc.u32 t, a, b, c; addc.u32 d, e, 0;": lambda a, b, c, e: e + ((a * b & 0xFFFFFFFF) + c >> 32),
-    "mad.hi.cc.u32 t, a, b, c; addc.u32 d, e, 0;": lambda a, b, c, e: e + ((a * b >> 32) + c >> 32),
-    "add.cc.u32 t, a, b; madc.lo.u32 d, a, c, e;": lambda a, b, c, e: a * c + e + (a + b >> 32),
-    "add.cc.u32 t, a, b; madc.lo.cc.u32 t, a, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: (
-        (a * c & 0xFFFFFFFF) + e + (a + b >> 32) >> 32
-    ),
-    "add.cc.u32 t, a, b; madc.hi.cc.u32 t, a, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: (
-        (a * c >> 32) + e + (a + b >> 32) >> 32
-    ),
 }
 
 
 @pytest.mark.parametrize("text", CHAINS)
-def test_carries_are_those_of_integers_without_end(text):
+def test_carries_and_borrows_are_those_of_integers_without_end(text):
     rng = np.random.default_rng(2)
     columns = [rng.choice([0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], 400) for _ in range(4)]
     columns[1][:50] = -columns[0][:50] & 0xFFFFFFFF  # sums that just overflow
@@ -112,35 +32,9 @@ def test_carries_are_those_of_integers_without_end(text):
     assert got.tolist() == wanted
 
 
-@pytest.mark.parametrize("source", [f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)])
-@each(sign="us", bits=[8, 16, 32, 64], saturate=[False, True])
-def test_integers_to_integers_wrap_or_clamp(source, sign, bits, saturate):
-    width = int(source[1:])
-    given = [signed(value, width) if source[0] == "s" else value % 2**width for value in WIDE]
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign == "s" else (0, (1 << bits) - 1)
-    text = f"cvt{'.sat' if saturate else ''}.{sign}{bits}.{source} d, a;"
-    masked = [value % 2**width for value in given]
-    got = run_instruction(text, (f"u{width}",), f"u{bits}", masked)
-    wanted = [min(max(value, low), high) if saturate else value for value in given]
-    assert got.tolist() == [value % 2**bits for value in wanted]
-
-
 @pytest.mark.parametrize(
     ("text", "kinds", "result", "columns", "expected"),
     [
-        (
-            "{ .reg .pred n; setp.lt.and.s32 n|d, a, 2, b; }",
-            "s32 pred",
-            "pred",
-            ([1, 2, 3], [1, 1, 0]),
-            [0, 1, 0],
-        ),
-        ("{ .reg .pred n; setp.lt.s32 n|d, a, 2; }", "s32", "pred", ([1, 2, 3],), [0, 1, 1]),
-        ("setp.gt.or.s32 d, a, 2, !b;", "s32 pred", "pred", ([1, 2, 3], [1, 0, 0]), [0, 1, 1]),
-        ("selp.b32 d, a, b, c;", "u32 u32 pred", "u32", ([1, 2], [3, 4], [1, 0]), [1, 4]),
-        ("slct.u32.s32 d, a, b, c;", "u32 u32 s32", "u32", ([1, 2], [3, 4], [0, -1]), [1, 4]),
-        ("set.lt.u32.s32 d, a, b;", "s32 s32", "u32", ([1, 2], [2, 1]), [0xFFFFFFFF, 0]),
-        ("set.lt.f32.s32 d, a, b;", "s32 s32", "f32", ([1, 2], [2, 1]), [1.0, 0.0]),
         ("and.pred d, a, b;", "pred pred", "pred", ([1, 1, 0], [1, 0, 0]), [1, 0, 0]),
         ("not.pred d, a;", "pred", "pred", ([1, 0],), [0, 1]),
         ("mov.b64 d, {a, b};", "u32 u32", "u64", ([1], [2]), [(2 << 32) | 1]),
@@ -155,7 +49,7 @@ def test_integers_to_integers_wrap_or_clamp(source, sign, bits, saturate):
         ("mov.f32 d, 0f40490FDB;", "u32", "f32", ([0],), [float(np.float32(math.pi))]),
     ],
 )
-def test_comparing_selecting_packing(text, kinds, result, columns, expected):
+def test_predicates_and_packing(text, kinds, result, columns, expected):
     assert run_instruction(text, (*kinds.split(),), result, *columns).tolist() == expected
 
 

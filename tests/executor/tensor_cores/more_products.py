@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Products of `mma.sync` beside those that a card has answered: of 4 bits and 1 bit, and sparse ones.
+"""Products of `mma.sync` of 4 bits and 1 bit, and sparse ones.
 
-Every case is one warp for each of `TESTS` random products. NumPy says what each is, from the matrices that
-the fragments are made of here as the PTX ISA draws them.
+Every case is one warp for each of `TESTS` random products, of whose matrices the fragments are made here as
+the PTX ISA draws them.
 """
 
 import functools
@@ -135,48 +135,12 @@ class MoreProduct:
                     words[:, lane] = bits[0] | bits[1] << 16
         return words
 
-    def expected(self) -> np.ndarray:
-        """The sums, in float64 or int64: shape (tests, rows, 8)."""
-        a, b, c, which = self.matrices()
-        first, second, sums = (_numbers(x, kind) for x, kind in zip((a, b, c), self.kinds, strict=True))
-        if self.selector is not None:
-            first = self._dense(first, which)
-        if self.suffix.startswith(".xor"):
-            return (first[:, :, None] != second[:, None]).sum(axis=3) + sums
-        return np.einsum("tmk,tnk->tmn", first, second) + sums
-
-    def _dense(self, stored: np.ndarray, which: np.ndarray) -> np.ndarray:
-        dense = np.zeros((TESTS, self.rows, self.depth), stored.dtype)
-        index = np.indices(which.shape)
-        if self.kinds[0] == "tf32":
-            dense[index[0], index[1], 2 * index[2] + (which >> 3)] = stored
-        else:
-            dense[index[0], index[1], 4 * index[2] + (which & 3)] = stored[:, :, 0::2]
-            dense[index[0], index[1], 4 * index[2] + (which >> 2)] = stored[:, :, 1::2]
-        return dense
-
 
 def _packed(matrix: np.ndarray, bits: int) -> np.ndarray:
     """Rows of elements as words of 32 bits, the first element lowest."""
     per = 32 // bits
     parts = matrix.astype(np.uint64).reshape(*matrix.shape[:2], -1, per)
     return (parts << np.arange(0, 32, bits, dtype=np.uint64)).sum(axis=3).astype(np.uint32)
-
-
-def _numbers(bits: np.ndarray, kind: str) -> np.ndarray:
-    if kind == "s32":
-        return bits.view(np.int32).astype(np.int64)
-    if kind in ("s4", "s8"):
-        width = _BITS[kind]
-        return bits.astype(np.int64) - (bits.astype(np.int64) >> width - 1 << width)
-    if kind in ("u4", "u8", "b1"):
-        return bits.astype(np.int64)
-    if kind == "f16":
-        return bits.view(np.float16).astype(np.float64)
-    wide = (
-        bits.astype(np.uint32) << 16 if kind == "bf16" else bits & ~np.uint32(0x1FFF if kind == "tf32" else 0)
-    )
-    return wide.view(np.float32).astype(np.float64)
 
 
 def _products() -> Iterator[MoreProduct]:
@@ -230,12 +194,16 @@ def blank(product: MoreProduct) -> np.ndarray:
     return np.zeros((TESTS, 32, product.counts[2]), np.uint32)
 
 
-def executed(product: MoreProduct, *, follow_undefined: bool = False) -> tuple[np.ndarray, LaunchResult]:
+def executed(
+    product: MoreProduct, ptx: str = "", *, follow_undefined: bool = False
+) -> tuple[np.ndarray, LaunchResult]:
     """Run a case on the executor; return the words of D by lane and the result of the launch."""
     memory = GlobalMemory()
     given = [memory.allocate(array, "given") for array in product.arrays()]
     out = memory.allocate(blank(product), "out")
-    program = load_program(compiled()[0], product.name, observer=Definedness() if follow_undefined else None)
+    program = load_program(
+        ptx or compiled()[0], product.name, observer=Definedness() if follow_undefined else None
+    )
     result = launch(program, (TESTS, 1, 1), THREADS, [out, *given], memory)
     return out.array(), result
 
