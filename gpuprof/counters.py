@@ -298,7 +298,7 @@ _ROWS = (
     *(
         _row(
             f"pipe_{pipe}_instructions",
-            f"Of them those of the pipe {pipe.upper()}: {what}.",
+            f"Warp instructions of the pipe {pipe.upper()}: {what}.",
             unit="warp instructions",
             label=f"{pipe.upper()} pipe instructions",
             short=f"{pipe.upper()} instructions",

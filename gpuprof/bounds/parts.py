@@ -50,7 +50,7 @@ SM_PARTS = (
     ),
     Part(
         "fma",
-        "FMA (f32)",
+        "FMA f32",
         "FMA",
         "warp FMAs",
         "Single-precision arithmetic.",
@@ -58,7 +58,7 @@ SM_PARTS = (
     ),
     Part(
         "fp64",
-        "FMA (f64)",
+        "FMA f64",
         "FP64",
         "warp FMAs",
         "Double-precision arithmetic.",
@@ -91,7 +91,7 @@ SM_PARTS = (
     *(
         Part(
             f"tensor_{kind}",
-            f"Tensor cores ({kind})",
+            f"Tensor cores {kind}",
             f"tensor {kind}",
             "multiply-adds",
             f"Matrix products of {kind} operands.",

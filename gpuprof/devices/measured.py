@@ -27,10 +27,10 @@ class RateInfo(Struct, frozen=True):
 #: Operands of tensor cores whose rate is measured, where a card has `wgmma`.
 TENSOR_TYPES_MEASURED = ("f16", "bf16", "tf32", "e4m3")
 _ROWS = (
-    ("fma_f32_gflops", "FMA (f32)", "GFLOP/s", "Chains of single-precision multiply-adds in registers."),
-    ("fma_f64_gflops", "FMA (f64)", "GFLOP/s", "The same in double precision."),
+    ("fma_f32_gflops", "FMA f32", "GFLOP/s", "Chains of single-precision multiply-adds in registers."),
+    ("fma_f64_gflops", "FMA f64", "GFLOP/s", "The same in double precision."),
     *(
-        (f"tensor_{kind}_gflops", f"Tensor cores ({kind})", "GFLOP/s", f"Products of random {kind} matrices.")
+        (f"tensor_{kind}_gflops", f"Tensor cores {kind}", "GFLOP/s", f"Products of random {kind} matrices.")
         for kind in TENSOR_TYPES_MEASURED
     ),
     ("alu_gips", "Integer and logic", "10⁹ warp instructions/s", "Chains of three-input logic."),

@@ -170,7 +170,9 @@ def _listings(
     named = frozenset(rung.limits.hot.line for rung in rungs if rung.limits and rung.limits.hot)
     named |= {line.line for rung in rungs if rung.case.model for line in rung.case.model.lines}
     span = (folded, line_count(record.source))
-    code = listing(record.source, anchor, span, shown, binding, named)
+    told = (case.explanation for rung in rungs for case in rung.cases)
+    wrong = {found.line: found.cause for found in told if found and found.line}
+    code = listing(record.source, anchor, span, shown, binding, named, wrong)
     return (listing(record.source, anchor, (0, folded)) if folded else None), code
 
 

@@ -109,18 +109,19 @@ def listing(
     case: Measurement | None = None,
     binding: str = "",
     named: frozenset[int] = frozenset(),
+    wrong: Mapping[int, str] = {},
 ) -> Listing:
     """Lines of a source, `span` from 0 on, with the counts of one case.
 
     `binding` is the part that binds it, where a line is known to work for that; `named` are further lines
-    that a link may lead to.
+    that a link may lead to, and `wrong` those where a case went wrong, each with how.
     """
     first, last = span
     texts = visible(source).removesuffix("\n").split("\n")[first:last]
     lines = range(first + 1, first + 1 + len(texts))
     held = LineCounts(case)
     counted = [number for number in lines if number in held.lines]
-    marks = {number: mark for number in counted if (mark := _mark(held, number, binding))}
+    marks = {number: mark for number in counted if (mark := _mark(held, number, binding))} | dict(wrong)
     of_binding = (f"Share of {binding}", "share_of_binding", _share(*held.binding))
     columns = (
         (label, term, _column(lines, {line: read(held, line) for line in counted}, marks))

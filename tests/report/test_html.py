@@ -125,7 +125,7 @@ def test_hostile_strings_add_no_element() -> None:
 BOUNDS = re.compile(
     r"[Cc]annot be faster than|not timed; lower bounds|"
     r"would (?:need|allow)| up to |vs |^Against |^\| (?:naive|smem_tiled) |"
-    r" / 132 SMs / | GB/s\.$|^\| (?:Shared memory and L1|FMA \(f32\)|Barriers|DRAM|L2) \| \| "
+    r" / 132 SMs / | GB/s\.$|^\| (?:Shared memory and L1|FMA f32|Barriers|DRAM|L2) \| \| "
     r"|s · (?:FMA|shared/L1|DRAM|L2|issue|launch)$|\bat least \S+ \S+"
 )
 

@@ -11,6 +11,7 @@ from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, ge
 
 from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import limits_of, shifts
+from gpuprof.case_parts import Explanation
 from gpuprof.records import replace
 from gpuprof.report.device_facts import rates_table
 from gpuprof.report.html import render_html
@@ -43,12 +44,12 @@ def test_near_its_bound_a_case_is_said_to_be_bound():
 
 def test_far_above_every_bound_it_is_latency():
     found = limits(at(counted({"ffma_thread_instructions": 128 * CYCLES}), 2000))
-    said = "takes 2.00× its highest bound, 1.00 ms (FMA (f32))"
+    said = "takes 2.00× its highest bound, 1.00 ms (FMA f32)"
     assert found.text == said
     assert verdict(found, Limiter("latency", "latency")) == f"latency-bound: {said}"
     assert verdict(found, Limiter("grid", "grid")) == f"too few blocks: {said}"
     modelled = replace(found, measured_us=None, modelled_us=2000)
-    least = "cannot be faster than 1.00 ms (FMA (f32))"
+    least = "cannot be faster than 1.00 ms (FMA f32)"
     assert verdict(modelled, Limiter("grid", "grid")) == f"too few blocks as modelled; {least}"
     assert verdict(replace(modelled, modelled_us=1400), Limiter("fma", "FMA")) == least
 
@@ -59,7 +60,7 @@ def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
     above = limits(at(counted(counters), 5000))
     assert list(shifts(below, above)) == [
         "Shared memory and L1 10.0 ms → 2.00 ms",
-        "FMA (f32) 1.00 ms → 4.00 ms",
+        "FMA f32 1.00 ms → 4.00 ms",
     ]
     assert shifts(below, below) == ()
     # What caches may absorb: of 64 bytes a cycle and SM, 256 are asked for.
@@ -109,12 +110,24 @@ def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     assert "sum += a[k] * b[(size_t)k * N]; ◂ binds: most of shared/L1" in reader.text
 
 
+def test_the_line_where_a_case_went_wrong_is_marked_with_how() -> None:
+    found = Explanation("illegal address", "line 47, thread …", {}, 47, "naive")
+    cases = [
+        replace(case, outcome="failed", reason="It faults.", explanation=found)
+        if case.kernel == "naive"
+        else case
+        for case in counted_run().cases
+    ]
+    text = PageReader(expanded(render_html(replace(counted_run(), cases=tuple(cases))))).text
+    assert text.count(" ◂ illegal address") == 1
+
+
 def test_what_the_device_reached_stands_beside_what_it_promises() -> None:
     table = rates_table(measured(gemm_run()).device)
     rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
-    assert rows["FMA (f32)"] == ["65,500", "66,910", "97.9 %", "GFLOP/s"]
+    assert rows["FMA f32"] == ["65,500", "66,910", "97.9 %", "GFLOP/s"]
     assert rows["Barriers"][:3] == ["91.25", "130.7", "69.8 %"]
     assert (rows["DRAM, write"][0], rows["DRAM, write"][2]) == (None, "–")
     text = PageReader(render_html(measured(gemm_run()))).text
-    assert "| FMA (f32) | 65,500 | 66,910 | 97.9 % | GFLOP/s" in text
+    assert "| FMA f32 | 65,500 | 66,910 | 97.9 % | GFLOP/s" in text
     assert "What small kernels reached" not in PageReader(render_html(gemm_run())).text
