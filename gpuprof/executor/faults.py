@@ -41,23 +41,24 @@ class SharedByte:
     """A byte of a block's shared memory that a fault is about.
 
     Attributes:
-        rank: Whose memory it is, in a cluster.
         met_line: Of a race, what the thread that was met ran.
-        did: What that did there: the byte was "written", "read" or "changed".
-        reads: Whether the thread itself only reads.
-        apart: Whether it was a thread of another block.
+        reads: Whether the thread itself only reads, and whether the one that it met did.
+        apart: Whether that was a thread of another block.
         unheard: Whether another lane of its warp has arrived at an mbarrier since, where it did not.
         read: Of what nobody had written, the line that read it, and what the thread does with the value.
     """
 
     byte: int
-    rank: int = 0
     met_line: int | None = None
-    did: str = ""
-    reads: bool = False
+    reads: tuple[bool, bool] = (False, False)
     apart: bool = False
     unheard: bool = False
     read: tuple[int, str] | None = None
+
+
+def unordered(whom: str, did: str, line: int, more: str = "") -> str:
+    """Say of a place that a thread touches what another one did there, and that nothing orders the two."""
+    return f"which {whom} {did} in line {line}{more}, and nothing orders them"
 
 
 class MemoryPlace(Struct, frozen=True):

@@ -14,7 +14,7 @@ BODY
 
 //:: barrier before a remote read
 //: kind = "SHARED_RACE"
-//: words = 'reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier'
+//: words = 'reads byte \d+ of the shared memory of rank [01], which .* writes in line'
     row[t] = t; // other
     «¦meet(); // the fence»
     out[blockIdx.x * 64 + t] = pointer(row, other)[t ^ 1]; // planted
@@ -22,7 +22,7 @@ BODY
 
 //:: barrier before the owner writes again
 //: kind = "SHARED_RACE"
-//: words = 'writes byte \d+ of the shared memory of rank [01], which .* read since the last barrier'
+//: words = 'writes byte \d+ of the shared memory of rank [01], which .* reads in line'
     row[t] = t;
     meet();
     out[blockIdx.x * 64 + t] = pointer(row, other)[t]; // other
@@ -31,7 +31,7 @@ BODY
 
 //:: barrier after a remote store
 //: kind = "SHARED_RACE"
-//: words = 'reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier'
+//: words = 'reads byte \d+ of the shared memory of rank [01], which .* writes in line'
     row[t] = 0;
     meet();
     pointer(row, other)[t] = 3; // other
@@ -41,7 +41,7 @@ BODY
 
 //:: barrier of the cluster, not of the block
 //: kind = "SHARED_RACE"
-//: words = 'reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier'
+//: words = 'reads byte \d+ of the shared memory of rank [01], which .* writes in line'
     row[t] = t; // other
     «¦meet();»__syncthreads();
     out[blockIdx.x * 64 + t] = pointer(row, other)[63 - t]; // planted

@@ -539,7 +539,7 @@ extern "C" __global__ void k(float *c, int step, float by) {
 //: launch = { block = [64, 1, 1] }
 //: gives = ["1"]
 //: kind = "SHARED_RACE"
-//: words = "and so does another thread, with another value"
+//: words = "which another thread writes in line {planted} with another value, and nothing orders them"
 extern "C" __global__ void k(float *out) {
     __shared__ float sum;
     sum = 1 + threadIdx.x * «1e-4f¦1e-7f»; // planted

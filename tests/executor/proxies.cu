@@ -124,7 +124,7 @@ BODY
 //: line = "// again"
 //: thread = 1
 //: address = 16
-//: words = "which thread (0, 0, 0) read"
+//: words = "which thread (0, 0, 0) of block (0, 0, 0) reads"
     WRITE; proxy(); __syncthreads(); SEND(READ()) «¦__syncthreads();»
     tile[t].x = 0; // again
 

@@ -31,14 +31,14 @@ BODY}
 //:: a barrier between two lines
 //: words = [
 //:     "line {1}: ",
-//:     ", which thread (32, 0, 0) wrote since the last barrier: byte 128 of `tile`",
-//:     "`tile`, written in line {0}, and a barrier is missing between lines {0} and {1}",
+//:     ", which thread (32, 0, 0) of block (0, 0, 0) writes in line {0}, and nothing orders them: byte 128 of",
+//:     " `tile`, a barrier is missing between lines {0} and {1}",
 //: ]
 tile[t] = x[n - 1 - at];
 y[at] = tile[t ^ 32] * other[0];
 
 //:: a barrier behind the reader's own read
-//: words = ["line {2}: ", "`tile`, written in line {0}, and"]
+//: words = ["line {2}: ", " writes in line {0}, and", "`tile`, a barrier is"]
 tile[t] = x[n - 1 - at];
 float v = tile[t];
 y[at] = tile[t ^ 32] * v * other[0];
@@ -46,7 +46,8 @@ y[at] = tile[t ^ 32] * v * other[0];
 //:: a barrier behind a loop's last line
 //: words = [
 //:     "line {1}: ",
-//:     "byte 0 of `tile`, read in line {3}, and a barrier is missing behind line {3}, before line {1} runs next",
+//:     " reads in line {3}, and nothing",
+//:     "byte 0 of `tile`, a barrier is missing behind line {3}, before line {1} runs next",
 //: ]
 for (int i = 0; i < 2; ++i) {
 tile[t] = x[n - 1 - (at ^ 32)];
@@ -56,7 +57,7 @@ y[at] = tile[t ^ 32] * other[0];
 
 //:: a lane that arrives for its warp
 //: words = [
-//:     "`tile`, read in line {4}, and a __syncwarp before another lane's arrival at an mbarrier is missing between lines {4} and {9} (",
+//:     "`tile`, a __syncwarp before another lane's arrival at an mbarrier is missing between lines {4} and {9} (",
 //: ]
 const unsigned read = (unsigned)__cvta_generic_to_shared(tile + 130);
 if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(read) : "memory");
@@ -92,15 +93,15 @@ __syncthreads();
 }
 
 //:: two threads write one element
-//: words = ["line {0}: ", ": element 7 of `tile`, written in line", "and two threads write it in that line"]
+//: words = ["line {0}: ", ": element 7 of `tile`, two threads write it in that line"]
 tile[7] = t;
 __syncthreads();
 y[at] = tile[7] * other[0];
 
 //:: a sum of a neighbour
 //: words = [
-//:     "`tile`, read in line {2}, and written there by another thread: a barrier is missing between the two,",
-//:     " or one atomic operation must do both",
+//:     " reads in line {2}, and nothing",
+//:     "`tile`, a barrier is missing between the two, or one atomic operation must do both",
 //: ]
 tile[t] = x[t];
 __syncthreads();
@@ -110,7 +111,8 @@ y[at] = tile[t] * other[0];
 
 //:: a step of a reduction
 //: words = [
-//:     "`tile`, written in line {3}, and read there by another thread: a barrier is missing between the two (",
+//:     " writes in line {3}, and nothing",
+//:     "`tile`, a barrier is missing between the two (",
 //: ]
 tile[t] = x[t];
 __syncthreads();

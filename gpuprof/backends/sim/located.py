@@ -227,7 +227,7 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     if fault.kind is FaultKind.OUT_OF_BOUNDS and text and re.search(dynamic, program.interface.module):
         text += ", whose size is the launch's dynamic_shared_bytes"
     if fault.kind is FaultKind.SHARED_RACE and found.met_line is not None:
-        text += f"{', ' if text else ''}{_missing(program, found, found.met_line, fault)}"
+        text += f"{', ' if text else ''}{_missing(program, found, found.met_line, fault.source_line)}"
     detail, line = fault.detail, fault.source_line
     if found.read and found.read[0]:
         where = f"line {line} " if line else ""
@@ -237,28 +237,25 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     return fault.told(f"{detail}: {text}", line) if text else fault
 
 
-def _missing(program: Program, found: SharedByte, before: int, fault: KernelFault) -> str:
-    """What the access `before` was, where the fault does not say it, and what orders none of the two."""
-    line, barrier = fault.source_line, "a barrier is"
+def _missing(program: Program, found: SharedByte, before: int, line: int) -> str:
+    """What does not order an access in a line and that in the line `before`."""
+    barrier = "a barrier is"
     if found.apart:
         barrier = "a barrier of the cluster that orders them is"
     if found.unheard:
         barrier = "a __syncwarp before another lane's arrival at an mbarrier is"
-    told = f" in line {before}" in fault.detail
-    did = "" if told else f"{found.did} in line {before}, and "
     if before != line:
         first, last = sorted((before, line))
         # That warps ran in some order does not say where: only in a loop does the first line run next.
         flow = flow_of(program)
         again = leads_to(flow, last, first)
         if again and (before > line or not leads_to(flow, first, last)):
-            return f"{did}{barrier} missing behind line {last}, before line {first} runs next"
-        return f"{did}{barrier} missing between lines {first} and {last}"
-    if not found.reads and found.did != "read":
-        return f"{did}two threads write it in that line"
-    does = "" if told else f"{did}{'read' if found.reads else 'written'} there by another thread: "
-    both = "" if found.reads else ", or one atomic operation must do both"
-    return f"{does}{barrier} missing between the two{both}"
+            return f"{barrier} missing behind line {last}, before line {first} runs next"
+        return f"{barrier} missing between lines {first} and {last}"
+    if not any(found.reads):
+        return "two threads write it in that line"
+    both = "" if found.reads[0] else ", or one atomic operation must do both"
+    return f"{barrier} missing between the two{both}"
 
 
 def _global_place(buffers: Sequence[Buffer], address: int) -> str:

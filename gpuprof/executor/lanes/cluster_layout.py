@@ -87,10 +87,6 @@ class ClusterLayout(Struct, frozen=True, dict=True):
         rank, within = divmod(place, self.stride)
         return f"byte {within} of the shared memory of rank {rank}", within
 
-    def rank(self, place: int) -> int:
-        """Return whose a byte of the cluster's shared memory is."""
-        return place // self.stride if self.several else 0
-
 
 #: Where nobody says otherwise: a block by itself.
 LONE_BLOCK = ClusterLayout()

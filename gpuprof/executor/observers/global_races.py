@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte
+from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte, unordered
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import Lanes
@@ -51,11 +51,12 @@ from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, LaneStores, of_others
 from gpuprof.executor.observers.open_meetings import OpenMeetings
+from gpuprof.executor.observers.races import OTHER_VALUE
 
 #: A plain load beside an atomic operation, and what may be said for it.
 _BESIDE = {Manner.READ, Manner.STRONG_WRITE}
 _EITHER = ": benign only if either value will do; then read it as volatile, which is no race"
-_OTHER_VALUE, _THE_SAME = " with another value", "writes the same to"
+_THE_SAME = "writes the same to"
 
 
 class IdleReads:
@@ -288,7 +289,7 @@ class Shadow(Observer):
 
         stores = self._accesses(Manner.WRITE)
         if (hit := stores.conflict(order, granules, owners, changes)) is not None:
-            self._report(one, granules[hit.row], owners[hit.row], hit.stamp, text=_OTHER_VALUE)
+            self._report(one, granules[hit.row], owners[hit.row], hit.stamp, text=OTHER_VALUE)
         self._meet(one, granules, owners)
         if stores.add(order, granules, owners << MOMENT_BITS | one.moment):
             self._judge_collisions(one, granules, owners, parts)
@@ -300,7 +301,7 @@ class Shadow(Observer):
         first, second = _together(granules)
         for hit in np.flatnonzero((parts[first] != parts[second]).any(axis=1))[:1]:
             stamp = int(owners[first[hit]]) << MOMENT_BITS | one.moment
-            self._report(one, granules[second[hit]], owners[second[hit]], stamp, text=_OTHER_VALUE)
+            self._report(one, granules[second[hit]], owners[second[hit]], stamp, text=OTHER_VALUE)
 
     def _touch(self, one: MemoryOperation) -> None:
         """Judge and remember accesses that may happen together with others of their kind."""
@@ -424,15 +425,14 @@ class Shadow(Observer):
         met = f"thread {other_thread}" if earlier != who else "another thread"
         line, did = lines[moment_of(stamp)], did or other.value
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
-        detail = f"{one.manner.value} {where}{ours}, which {met} of block {other_block} {did}{theirs}"
+        race = unordered(f"{met} of block {other_block}", f"{did}{theirs}", line, text)
         benign = bool(self.buffer.address) and {one.manner, other} == _BESIDE
         found: SharedByte | None = None
         if self.buffer.address == 0:
-            left, reads = "written" if other.writes else "read", not one.manner.writes
-            found = SharedByte(address, 0, line, left, reads, other_block != block)
+            found = SharedByte(address, line, (not one.manner.writes, not other.writes), other_block != block)
         return KernelFault(
             FaultKind.SHARED_RACE if found else FaultKind.GLOBAL_RACE,
-            f"{detail} in line {line}{text}, and nothing orders them{_EITHER * benign}",
+            f"{one.manner.value} {where}{ours}, {race}{_EITHER * benign}",
             kernel=self.races.kernel,
             source_line=lines[one.moment],
             block=block,

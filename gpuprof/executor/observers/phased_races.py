@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.faults import FaultKind, unordered
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
@@ -40,7 +40,7 @@ from gpuprof.executor.observers.touches import (
 _GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
 #: Who has waited for a copy, where nobody has.
 _NOBODY = (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int64), 0)
-_UNSEEN = "where a bulk copy arrived that it did not wait for, started by line "
+_UNSEEN = "where a bulk copy arrived that it did not wait for, started by line {}"
 
 
 class PhasedInterval(Interval):
@@ -158,10 +158,10 @@ class PhasedInterval(Interval):
                 self._start(self.touch(entry), -1)
             case Access.SOURCE, _:
                 touch = self.touch(entry)
-                self._source(touch, "starts a bulk copy of", self.sourced)
+                self._source(touch, self.sourced)
                 self.mark(touch, "reader")
             case Access.MULTIPLIED, _:
-                self._source(self.touch(entry), "multiplies", self.multiplied)
+                self._source(self.touch(entry), self.multiplied)
             case Access.PRODUCT, _:
                 touch = self.touch(entry)
                 np.subtract.at(self.multiplied, (touch.rows, touch.granules), 1)
@@ -176,13 +176,13 @@ class PhasedInterval(Interval):
 
     def read(self, touch: Touch) -> None:
         """Listener a read."""
-        self._check_landed(touch, "reads")
+        self._check_landed(touch)
         super().read(touch)
 
     def write(self, touch: Touch) -> None:
         """Listener a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
-        self._check_landed(touch, "writes")
-        self._check_sources(touch, "writes")
+        self._check_landed(touch)
+        self._check_sources(touch)
         super().write(touch)
         touch.put(self.landed, 0)
 
@@ -191,21 +191,18 @@ class PhasedInterval(Interval):
 
         Of a reduction, whose `sign` is -1, several may be under way to one place.
         """
-        bulk = isinstance(touch.entry.pattern, ChunkPattern)
-        text = f"starts {'a bulk copy' if bulk else 'an asynchronous store'} to"
-        self.require_landed(touch, f"{text} {{0}}", touch.held(self.flight) < 0 if sign < 0 else None)
-        self._check_landed(touch, text)
-        self._check_sources(touch, text)
-        if sign > 0 and (hit := touch.repeated()):
-            twice = f"{text} {{0}}, to which another thread starts one since the last barrier"
-            self.found(FaultKind.SHARED_RACE, touch, hit, twice)
-        for name, did in (("reader", "read"), ("writer", "wrote"), ("updater", "wrote")):
-            if met := self.conflict(touch, name):
-                self.met(touch, met, name, f"{text} {{0}}, which {{1}} {did}")
-        if sign < 0 and (hit := first_hit(~touch.held(self.written))):
-            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
-        if bulk:
-            self._require_fence(touch, f"{text} {{0}}")
+        self.require_landed(touch, (touch.held(self.flight) < 0) & (sign < 0))
+        self._check_landed(touch)
+        self._check_sources(touch)
+        if sign > 0:
+            twice = unordered("another thread", "writes", touch.entry.line)
+            self.refuse(FaultKind.SHARED_RACE, touch, touch.repeated(), twice)
+        for name in ("reader", "writer", "updater"):
+            self.meet(touch, name)
+        if sign < 0:
+            self.require_known(touch)
+        if isinstance(touch.entry.pattern, ChunkPattern):
+            self._require_fence(touch)
         for name in ("unfenced", *self.PASSING):
             touch.put(getattr(self, name), 0)
         serial = touch.entry.pattern.serial
@@ -221,23 +218,20 @@ class PhasedInterval(Interval):
             since = np.where(lanes.any(axis=2), self._now, 0)
             self._remote[serial] = owners, lanes, since, touch.entry.line
 
-    def _source(self, touch: Touch, verb: str, counted: NDArray[np.int16]) -> None:
+    def _source(self, touch: Touch, counted: NDArray[np.int16]) -> None:
         """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
-        text = f"{verb} {{0}}"
-        self.require_landed(touch, text)
-        self._check_landed(touch, verb)
-        self.require_written(touch, text)
+        self.require_landed(touch)
+        self._check_landed(touch)
+        self.require_written(touch)
         # What `cp.async` brought a card's wgmma sees without one, as Triton 3.6 relies on.
-        self._require_fence(touch, text, landed=touch.entry.access is not Access.MULTIPLIED)
+        self._require_fence(touch, landed=touch.entry.access is not Access.MULTIPLIED)
         np.add.at(counted, (touch.rows, touch.granules), 1)
         touch.put(self.source_line, touch.entry.line)
 
-    def _check_sources(self, touch: Touch, verb: str) -> None:
+    def _check_sources(self, touch: Touch) -> None:
         for counted, what in ((self.sourced, "bulk copy"), (self.multiplied, "wgmma")):
-            if hit := first_hit(touch.held(counted) > 0):
-                line = int(touch.held(self.source_line)[hit])
-                text = f"{verb} {{0}}, which the {what} of line {line} still reads"
-                self.found(FaultKind.ASYNC_COPY, touch, hit, text)
+            reads, text = touch.held(counted) > 0, f"which the {what} of line {{}} still reads"
+            self.refuse(FaultKind.ASYNC_COPY, touch, reads, text, touch.held(self.source_line))
 
     def _observe(self, signal: Signal, touch: Touch) -> None:
         """Threads waited for a bulk copy that has arrived: they may use its bytes."""
@@ -264,7 +258,7 @@ class PhasedInterval(Interval):
         behind = np.asarray(((since > 0)[:, None] & (since[:, None] <= self._clocks.known)).any(axis=2))
         return np.asarray(lanes | behind[..., None])
 
-    def _check_landed(self, touch: Touch, verb: str) -> None:
+    def _check_landed(self, touch: Touch) -> None:
         """Nobody may touch the bytes of a bulk copy that arrived before waiting for it."""
         landed = touch.held(self.landed)
         if not landed.any():
@@ -272,9 +266,7 @@ class PhasedInterval(Interval):
         for serial in np.unique(landed[landed != 0]).tolist():
             lanes = np.broadcast_to(self._seeing(serial), (len(self.written), touch.warps, WARP))
             wrong = (landed == serial) & ~lanes[touch.block, touch.warp, touch.lane][:, None]
-            if hit := first_hit(wrong):
-                text = f"{verb} {{0}}, {_UNSEEN}{self._observers[serial][2]}"
-                self.found(FaultKind.ASYNC_COPY, touch, hit, text)
+            self.refuse(FaultKind.ASYNC_COPY, touch, wrong, _UNSEEN, self._observers[serial][2])
 
     # The memory of blocks of a cluster, and whether it is still there.
 
@@ -388,7 +380,7 @@ class PhasedInterval(Interval):
         fenced = np.where(again, fenced - lane_of(fenced) + SEVERAL, fenced)
         self.fenced[here] = self._sets.add(fenced)[which]
 
-    def _require_fence(self, touch: Touch, text: str, landed: bool = True) -> None:
+    def _require_fence(self, touch: Touch, landed: bool = True) -> None:
         """Report a place that a copy touches and does not see as it was written, or as it `landed`."""
         line = touch.held(self.unfenced)
         line = np.abs(line) if landed else np.maximum(line, 0)
@@ -399,6 +391,5 @@ class PhasedInterval(Interval):
         done = ((stamps != 0) & settled).any(axis=1)[which]
         fenced = done | (lanes == SEVERAL) | (lanes == touch.lanes[:, None])
         fenced |= (lanes != 0) & self._met_by(touch, stamps[own][which])
-        if hit := first_hit((line != 0) & ~fenced):
-            did = f", which line {int(line[hit]) - 1} wrote, and no fence.proxy.async lies between"
-            self.found(FaultKind.PROXY, touch, hit, text + did)
+        text = "which line {} wrote, and no fence.proxy.async lies between"
+        self.refuse(FaultKind.PROXY, touch, (line != 0) & ~fenced, text, line - 1)

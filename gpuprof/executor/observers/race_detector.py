@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuprof.executor.faults import FaultKind, SharedByte
+from gpuprof.executor.faults import FaultKind, SharedByte, unordered
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, overwritten
-from gpuprof.executor.observers.races import Interval, Report
+from gpuprof.executor.observers.races import OTHER_VALUE, Interval, Report
 
 #: Entries that are judged together, once a wait follows them, and without one.
 LEAST_PIECE, _LONGEST_PIECE = 64, 1024
@@ -98,9 +98,8 @@ class RaceDetector(Listener):
             position = first_true(lost)
             address = int(np.broadcast_to(pattern.address, lost.shape)[position])
             where, start = self.layout.byte(address)
-            place = SharedByte(start, self.layout.rank(address), line, "written")
-            detail = f"writes {where}, and so does another thread, with another value"
-            self._refuse(FaultKind.SHARED_RACE, detail, line, position, place)
+            detail = f"writes {where}, {unordered('another thread', 'writes', line, OTHER_VALUE)}"
+            self._refuse(FaultKind.SHARED_RACE, detail, line, position, SharedByte(start, line))
 
     def settle(self) -> None:
         self._judge(barrier=True)

@@ -9,13 +9,12 @@ write the same value. That warps run in lockstep here excuses nothing, since CUD
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, Index, SharedByte
+from gpuprof.executor.faults import FaultKind, Index, SharedByte, unordered
 from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
@@ -39,7 +38,8 @@ from gpuprof.executor.observers.touches import (
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
 #: What is told of who touched a granule, by the name of the table.
-_DID = {"writer": "written", "reader": "read", "updater": "changed"}
+_DID = {"writer": "writes", "reader": "reads", "updater": "changes"}
+OTHER_VALUE = " with another value"
 #: Tells threadIdx and blockIdx of a (block, warp, lane).
 Names = Callable[[tuple[int, int, int]], tuple[Index, Index]]
 #: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte, if one is.
@@ -308,70 +308,59 @@ class Interval:
 
     def read(self, touch: Touch) -> None:
         """Listener a read."""
-        self.require_landed(touch, "reads {0}")
-        self.require_written(touch, "reads {0}")
+        self.require_landed(touch)
+        self.require_written(touch)
         self.mark(touch, "reader")
 
-    def require_written(self, touch: Touch, text: str) -> None:
-        """Report a read of what another thread wrote without order, or nobody; `text` says what reads."""
+    def require_written(self, touch: Touch) -> None:
+        """Report a read of what another thread wrote without order, or nobody."""
         for name in ("writer", "updater"):
-            if met := self.conflict(touch, name):
-                self.met(touch, met, name, f"{text}, which {{1}} wrote", reads=True)
-        if hit := first_hit(~touch.held(self.written)):
-            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text}, which was never written")
+            self.meet(touch, name, reads=True)
+        self.require_known(touch)
+
+    def require_known(self, touch: Touch) -> None:
+        """Report a use of what nobody wrote."""
+        missing = ~touch.held(self.written)
+        self.refuse(FaultKind.UNINITIALISED_SHARED, touch, missing, "which was never written")
 
     def write(self, touch: Touch) -> None:
         """Listener a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
-        access, changed = touch.entry.access, touch.entry.changed
-        self.require_landed(touch, "starts a copy to {0}" if access is Access.COPY else "writes {0}")
-        if met := self.conflict(touch, "reader"):
-            self.met(touch, met, "reader", "writes {0}, which {1} read")
+        access = touch.entry.access
+        self.require_landed(touch)
+        self.meet(touch, "reader")
         together = access in TOGETHER
         for name in ("writer",) if together else ("writer", "updater"):
-            met = self.conflict(touch, name)
-            if met and access is Access.WRITE and changed is not None:
-                self.values_matter = True
-                met = self.conflict(touch, name, changed)
-            if met:
-                text = "writes {0}, where {1} wrote another value"
-                if access is Access.MBARRIER:
-                    text = "uses the mbarrier at {0}, which {1} wrote"
-                self.met(touch, met, name, text, changed)
-        if access is Access.ATOMIC and (hit := first_hit(~touch.held(self.written))):
-            text = "changes {0}, which was never written"
-            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
+            self.meet(touch, name, touch.entry.changed)
+        if access is Access.ATOMIC:
+            self.require_known(touch)
         self.mark(touch, "updater" if together else "writer")
         if access is Access.COPY:
             touch.put(self.in_flight, touch.entry.line + 1)
         else:
             touch.put(self.written, True)
 
-    def require_landed(self, touch: Touch, text: str, spared: Bools | None = None) -> None:
+    def require_landed(self, touch: Touch, spared: Bools | None = None) -> None:
         """Report a place to which a copy is in flight: when it lands, and before or after what, is open.
 
         Not even the copy's own thread may touch it, nor start another one there. Granules that are `spared`
         do not matter.
         """
         flying = touch.held(self.in_flight)
-        if hit := first_hit(flying != 0 if spared is None else (flying != 0) & ~spared):
-            text += f", to which the copy that line {int(flying[hit]) - 1} started is still in flight"
-            self.found(FaultKind.ASYNC_COPY, touch, hit, text)
+        wrong = flying != 0 if spared is None else (flying != 0) & ~spared
+        text = "to which the copy that line {} started is still in flight"
+        self.refuse(FaultKind.ASYNC_COPY, touch, wrong, text, flying - 1)
 
-    def met(
-        self,
-        touch: Touch,
-        found: tuple[Hit, Stamps],
-        name: str,
-        text: str,
-        changed: Bools | None = None,
-        *,
-        reads: bool = False,
-    ) -> None:
-        """Report a race at a hit; `text` says it, with {0} for the byte and {1} for who else was there.
+    def meet(self, touch: Touch, name: str, changed: Bools | None = None, *, reads: bool = False) -> None:
+        """Report a race of a touch, which perhaps only `reads`, with what the table of that name tells.
 
-        That the stamps tell, of the table of this name. Lanes in `changed` found another value than they
-        wrote; of what only `reads` there is none.
+        Lanes in `changed`, if that is given, found another value than they wrote: of the others it is none.
         """
+        found = self.conflict(touch, name)
+        if found and changed is not None:
+            self.values_matter = True
+            found = self.conflict(touch, name, changed)
+        if not found:
+            return
         hit, stamps = found
         others = np.flatnonzero(stamps)
         warp = int(others[stamps[others].argmax()])
@@ -385,25 +374,28 @@ class Interval:
         who = "several threads"
         if len(others) == 1:
             thread, block = self.names((position[0], warp, min(lane, WARP) - 1))
-            of_block = f" of block {block}" * self.layout.several
             one = f"thread {thread}" if lane < SEVERAL else f"a thread of warp {warp % self.layout.warps}"
-            who = one + of_block
+            who = f"{one} of block {block}"
         where, byte = self.layout.byte(address)
         apart = warp // self.layout.warps != position[1] // self.layout.warps
         known = self._clocks.known[touch.block[hit[0]] % len(self._clocks.known), touch.warp[hit[0]], warp]
         unheard = bool(stamps[warp] >> MOMENT_SHIFT <= known)
-        place = SharedByte(byte, self.layout.rank(address), line, _DID[name], reads, apart, unheard)
-        said = f"{text.format(where, who)} since the last barrier"
-        self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
+        place = SharedByte(byte, line, (reads, name == "reader"), apart, unheard)
+        race = unordered(who, _DID[name], line, "" if changed is None else OTHER_VALUE)
+        self.report(FaultKind.SHARED_RACE, f"{touch.does} {where}, {race}", touch.entry.line, position, place)
 
-    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str) -> None:
-        """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
+    def refuse(
+        self, kind: FaultKind, touch: Touch, wrong: Bools, text: str, lines: NDArray[Any] | int = 0
+    ) -> None:
+        """Report the first granule of a touch that is `wrong`; `text` says why, and takes one of `lines`."""
+        if (hit := first_hit(wrong)) is None:
+            return
         position, address = self._position(touch, hit)
         where, byte = self.layout.byte(address)
-        place = SharedByte(byte, self.layout.rank(address))
-        if kind is FaultKind.SHARED_RACE:  # threads of one instruction
-            place = replace(place, met_line=touch.entry.line, did="written")
-        self.report(kind, text.format(where), touch.entry.line, position, place)
+        detail = f"{touch.does} {where}, {text.format(int(np.broadcast_to(lines, wrong.shape)[hit]))}"
+        line = touch.entry.line
+        place = SharedByte(byte, line if kind is FaultKind.SHARED_RACE else None)
+        self.report(kind, detail, line, position, place)
 
     def _position(self, touch: Touch, hit: Hit) -> tuple[tuple[int, int, int], int]:
         """Return (block, warp, lane) and byte address of a hit: of blocks that did the same, the first."""

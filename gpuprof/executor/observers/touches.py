@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
-from gpuprof.executor.memory.accesses import Entry, Signal
+from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
 from gpuprof.executor.memory.warp_rows import grouped
 
@@ -19,6 +19,17 @@ SEVERAL = 33
 EXCHANGED = 34
 _LANE_BITS, MOMENT_SHIFT = 6, 30
 _LANE, _REST = (1 << _LANE_BITS) - 1, (1 << MOMENT_SHIFT) - 1
+
+#: What accesses do to a place, in a message; all others write.
+_DOES = {
+    Access.READ: "reads",
+    Access.EXCHANGED: "reads",
+    Access.ATOMIC: "changes",
+    Access.COPY: "starts a copy to",
+    Access.MBARRIER: "uses the mbarrier at",
+    Access.SOURCE: "starts a bulk copy of",
+    Access.MULTIPLIED: "multiplies",
+}
 
 Stamps = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
@@ -112,15 +123,20 @@ class Touch:
             self._flat = self.rows * granules + self.granules
         return self._flat
 
-    def repeated(self) -> Hit | None:
-        """Return the first granule that an earlier row touches too."""
-        rows, columns = self.granules.shape
-        if rows < 2:
-            return None
-        _, first = np.unique(self.flat(int(self.granules.max()) + 1), return_index=True)
-        again = np.ones(rows * columns, dtype=np.bool_)
-        again[first] = False
-        return first_hit(again.reshape(rows, columns))
+    @property
+    def does(self) -> str:
+        """What it does to a place."""
+        if self.entry.access not in (Access.BULK, Access.REDUCTION):
+            return _DOES.get(self.entry.access, "writes")
+        bulk = isinstance(self.entry.pattern, ChunkPattern)
+        return f"starts {'a bulk copy' if bulk else 'an asynchronous store'} to"
+
+    def repeated(self) -> Bools:
+        """Return which granules an earlier row touches too."""
+        again = np.ones(self.granules.shape, dtype=np.bool_)
+        _, first = np.unique(self.flat(int(self.granules.max(initial=0)) + 1), return_index=True)
+        again.reshape(-1)[first] = False
+        return again
 
     def position(self, hit: Hit) -> tuple[tuple[int, int, int], int]:
         """Return ((block, warp, lane), byte address) of a hit."""
