@@ -4,7 +4,7 @@
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -214,10 +214,11 @@ class LaunchTemplate:
             if kind not in passed_on and not batch.passes_on(kind):
                 batch.fault(kind, *found)
 
-        interval: Callable[..., Interval] = partial(Interval, names=batch.names)
+        about = batch.shared, program.own.granule, report, layout, batch.names
+        interval = Interval(*about)
         if means.phased or means.partial or layout.several:
-            interval = partial(PhasedInterval, names=batch.names, strict=not means.fences)
-        detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout, batch.fault)
+            interval = PhasedInterval(*about, strict=not means.fences)
+        detector = RaceDetector(batch.shared, interval, batch.fault)
         for part in program.own.reserved(layout):
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)

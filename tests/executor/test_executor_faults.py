@@ -105,7 +105,7 @@ def test_read_by_all_names_another_thread_than_the_writer(warps, index, sync, re
     fault = caught(source, FLOATS, block=(32 * warps, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
     assert fault.thread == (reader, 0, 0)
-    assert f"which {writer} wrote" in fault.detail
+    assert f"which {writer} of block (0, 0, 0) writes" in fault.detail
 
 
 @pytest.mark.parametrize("block", [0, 1, 2])

@@ -8,7 +8,6 @@ atomic, or the second writes what it finds there. `__syncwarp` orders the thread
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import pytest
@@ -126,9 +125,9 @@ class History:
         def report(kind, _detail, line, _position, _address):
             self.found.append((line, kind))
 
-        interval = partial(Interval, names=lambda position: (position, (0, 0, 0)))
         shared, layout = SharedMemory(self.blocks, SHARED_BYTES), ClusterLayout(warps=self.warps)
-        self.detector = RaceDetector(shared, 4, report, interval, layout)
+        interval = Interval(shared, 4, report, layout, lambda position: (position, (0, 0, 0)))
+        self.detector = RaceDetector(shared, interval, report)
 
     def play(self) -> tuple[tuple[int, FaultKind] | None, ...]:
         """What the detector reports first, and what the rule finds: which access, and its kind."""

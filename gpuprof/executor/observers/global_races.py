@@ -269,16 +269,12 @@ class Shadow(Observer):
         )
 
     def _judge_blocks(self, one: MemoryOperation) -> None:
-        """Listener atomic operations whose scope is the block: two blocks may not share a place."""
-        first, second = _together(one.place)
-        blocks = one.who // one.order.block_threads
-        for hit in np.flatnonzero(blocks[first] != blocks[second])[:1]:
-            stamp = int(one.who[first[hit]]) << MOMENT_BITS | one.moment
-            granule = int(one.place[second[hit]]) * one.size // self._granule
-            self._report(one, granule, one.who[second[hit]], stamp, one.manner)
+        """Judge atomic operations whose scope is the block: two blocks may not share a place."""
+        granules, owners = self._granules(one)
+        self._judge_together(one, granules, owners, owners[:, None] // one.order.block_threads)
 
     def _write(self, one: MemoryOperation, values: Lanes) -> None:
-        """Listener plain stores over what is still as it was before."""
+        """Judge plain stores over what is still as it was before."""
         order = one.order
         granules, owners = self._granules(one)
         parts = self._parts(one, values)
@@ -292,16 +288,17 @@ class Shadow(Observer):
             self._report(one, granules[hit.row], owners[hit.row], hit.stamp, text=OTHER_VALUE)
         self._meet(one, granules, owners)
         if stores.add(order, granules, owners << MOMENT_BITS | one.moment):
-            self._judge_collisions(one, granules, owners, parts)
+            # Several lanes store to one place in one instruction: which value stays is undefined.
+            self._judge_together(one, granules, owners, parts, OTHER_VALUE)
 
-    def _judge_collisions(
-        self, one: MemoryOperation, granules: Numbers, owners: Numbers, parts: NDArray[np.uint8]
+    def _judge_together(
+        self, one: MemoryOperation, granules: Numbers, owners: Numbers, told: NDArray[Any], text: str = ""
     ) -> None:
-        """Several lanes store to one place in one instruction: which value stays is undefined."""
+        """Report threads that meet at one place in one instruction, and have different rows in `told`."""
         first, second = _together(granules)
-        for hit in np.flatnonzero((parts[first] != parts[second]).any(axis=1))[:1]:
+        for hit in np.flatnonzero((told[first] != told[second]).any(axis=1))[:1]:
             stamp = int(owners[first[hit]]) << MOMENT_BITS | one.moment
-            self._report(one, granules[second[hit]], owners[second[hit]], stamp, text=OTHER_VALUE)
+            self._report(one, granules[second[hit]], owners[second[hit]], stamp, one.manner, text=text)
 
     def _touch(self, one: MemoryOperation) -> None:
         """Judge and remember accesses that may happen together with others of their kind."""
@@ -374,8 +371,8 @@ class Shadow(Observer):
         for found, stamps in accesses.unordered(one.order, granules, owners):
             if self._stored and self.buffer.address and one.manner in STRONG_READS:
                 self._note_unordered(one, owners[found], stamps)
-            start = granules[found] * self._granule
-            self._tell_of_meeting(one, owners[found], stamps, start, other, reads=reads > 0)
+            who, start = owners[found], granules[found] * self._granule
+            self.races.meetings.add(self.buffer, one, who, stamps, start, other, reads=reads > 0)
 
     def _note_unordered(self, one: MemoryOperation, who: Numbers, stamps: Numbers) -> None:
         """Note loads that find what another block stored, though nothing orders the two."""
@@ -389,21 +386,7 @@ class Shadow(Observer):
         """Note strong stores of several warps to one place, in one instruction."""
         first, second = _together(one.place)
         stamps, start = one.who[first] << MOMENT_BITS | one.moment, one.place[second] * one.size
-        self._tell_of_meeting(one, one.who[second], stamps, start, one.manner, reads=False)
-
-    def _tell_of_meeting(
-        self,
-        one: MemoryOperation,
-        who: Numbers,
-        stamps: Numbers,
-        start: Numbers,
-        other: Manner,
-        *,
-        reads: bool,
-    ) -> None:
-        places = (self.buffer.place(byte)[0] for byte in start.tolist())
-        does = one.manner.value, other.value
-        self.races.meetings.add(one.order.timeline, one.moment, who, stamps, places, does, reads=reads)
+        self.races.meetings.add(self.buffer, one, one.who[second], stamps, start, one.manner, reads=False)
 
     def _report(self, *met: Any, **how: Any) -> None:
         self.races.report(self._race(*met, **how))

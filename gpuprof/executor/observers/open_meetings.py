@@ -6,15 +6,17 @@ Which of the two comes first is the card's choice. Often it does not matter, as 
 where it does, a kernel's result depends on it.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 
 import numpy as np
 from msgspec import Struct
 
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP
-from gpuprof.executor.memory.global_accesses import Named
-from gpuprof.executor.memory.moments import Numbers, Timeline, moment_of, thread_of
+from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation, Named
+from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.moments import Numbers, moment_of, thread_of
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 
 #: Meetings that are kept, at most.
 _KEPT = 1 << 14
@@ -80,32 +82,29 @@ class OpenMeetings:
 
     def add(
         self,
-        timeline: Timeline,
-        moment: int,
+        buffer: Buffer | SharedBlocks,
+        one: MemoryOperation,
         who: Numbers,
         stamps: Numbers,
-        places: Iterable[str],
-        does: tuple[str, str],
+        start: Numbers,
+        did: Manner,
         *,
         reads: bool,
     ) -> None:
-        """Note that threads meet what stamps tell, with nothing to order them.
-
-        `does` is what the later ones do, and what the earlier ones did.
-        """
-        earlier, lately, then = thread_of(stamps), timeline.lines[moment], moment_of(stamps)
+        """Note that threads meet at bytes of a buffer what stamps tell, with nothing to order them."""
+        timeline = one.order.timeline
+        earlier, lately, then = thread_of(stamps), timeline.lines[one.moment], moment_of(stamps)
         apart = earlier // WARP != who // WARP
         if not self.keeps:
             before = {timeline.lines[one] for one in np.unique(then[apart]).tolist()}
             self.any |= lately not in self._polled and not before <= self._polled
             return
-        for thread, other, when, place, counts in zip(
-            who.tolist(), earlier.tolist(), then.tolist(), places, apart.tolist(), strict=True
-        ):
-            if counts and self.wants():
-                line, names = timeline.lines[when], self._named(other)
-                other_one = f"thread {names[0]} of block {names[1]} {does[1]} it in line {line}"
-                detail = f"{does[0]} {place} after {other_one}, and nothing orders the two"
+        for i in np.flatnonzero(apart).tolist():
+            if self.wants():
+                line, names = timeline.lines[int(then[i])], self._named(int(earlier[i]))
+                other_one = f"thread {names[0]} of block {names[1]} {did.value} it in line {line}"
+                place, _ = buffer.place(int(start[i]))
+                detail = f"{one.manner.value} {place} after {other_one}, and nothing orders the two"
                 waits = not self._polled.isdisjoint((line, lately))
-                later = self._named(thread)
+                later = self._named(int(who[i]))
                 self.kept.append(AccessPair(self._launches - 1, lately, later, names, detail, waits, reads))

@@ -74,8 +74,8 @@ class PhasedInterval(Interval):
     landed: NDArray[np.int64]
     fenced: NDArray[np.int32]
 
-    def __init__(self, *about: Any, strict: bool, **more: Any) -> None:
-        super().__init__(*about, **more)
+    def __init__(self, *about: Any, strict: bool) -> None:
+        super().__init__(*about)
         self._strict = strict
         self._ended: Bools = np.zeros((1, self.layout.blocks), dtype=np.bool_)
 
@@ -127,7 +127,7 @@ class PhasedInterval(Interval):
         super().settle()
 
     def apply(self, entry: Entry) -> None:
-        """Listener one entry and remember it."""
+        """Judge one entry and remember it."""
         if self.layout.several:
             self._follow_blocks(entry)
         self._judge(entry)
@@ -175,12 +175,12 @@ class PhasedInterval(Interval):
     # Copies: in flight, arrived, and what they read.
 
     def read(self, touch: Touch) -> None:
-        """Listener a read."""
+        """Judge a read."""
         self._check_landed(touch)
         super().read(touch)
 
     def write(self, touch: Touch) -> None:
-        """Listener a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
+        """Judge a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
         self._check_landed(touch)
         self._check_sources(touch)
         super().write(touch)

@@ -6,12 +6,9 @@ In a loop the same ones come again and again: what a piece of the log led to, fr
 remembered, and not judged twice.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpuprof.executor.faults import FaultKind, SharedByte, unordered
-from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
@@ -27,34 +24,23 @@ _KEPT_BYTES = 128 << 20
 class RaceDetector(Listener):
     """Judges the shared-memory accesses of one batch of blocks.
 
-    All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers.
-    What is wrong in whatever order it is told to `refuse`.
+    `interval` keeps track between two barriers. What is wrong in whatever order it is told to `refuse`.
     """
 
-    def __init__(
-        self,
-        shared: SharedMemory,
-        granule: int,
-        report: Report,
-        interval: Callable[[int, int, int, Report, ClusterLayout], Interval],
-        layout: ClusterLayout = LONE_BLOCK,
-        refuse: Report | None = None,
-    ) -> None:
-        self.granule = granule
-        self.report = report
-        self.layout = layout
-        self._shared, self._refuse = shared, refuse or report
+    def __init__(self, shared: SharedMemory, interval: Interval, refuse: Report) -> None:
+        self._shared, self._interval, self._refuse = shared, interval, refuse
+        self.layout = interval.layout
         self.log: list[Entry] = []
         #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
         self._known: dict[object, tuple[Interval, object]] = {}
         self._bytes = 0
         #: Of the state that is reached, which is not changed any more; None if it is not known.
         self._digest: object = None
-        self._interval = interval(len(shared.content), shared.size // granule + 1, granule, report, layout)
 
     def assume_written(self, part: slice) -> None:
         """Say before anything is logged that some bytes hold something already."""
-        self._interval.written[:, part.start // self.granule : part.stop // self.granule] = True
+        granule = self._interval.granule
+        self._interval.written[:, part.start // granule : part.stop // granule] = True
 
     def record(
         self,

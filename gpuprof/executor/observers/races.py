@@ -20,6 +20,7 @@ from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
+from gpuprof.executor.memory.shared_memory import SharedMemory
 from gpuprof.executor.memory.warp_clocks import Change, Times, WarpClocks
 from gpuprof.executor.observers.touches import (
     EXCHANGED,
@@ -52,7 +53,8 @@ class Interval:
     Each warp has a clock: until when what each one did happened before what it does now. Of each granule it
     is kept when each warp read, wrote and updated it last, as numbers of sets of stamps; what the clock of a
     warp covers is settled for it. Arrays have shape (kinds, granules): blocks that did the same so far have
-    one row. `kinds` has that of each block, `first` the first block of each.
+    one row. `kinds` has that of each block, `first` the first block of each. All accesses are multiples of
+    `granule` bytes, and aligned.
     """
 
     #: What outlives a barrier: was a granule ever written, and one more than the source line of the copy that
@@ -70,16 +72,16 @@ class Interval:
     updater: NDArray[np.int32]
 
     def __init__(
-        self, blocks: int, granules: int, granule: int, report: Report, layout: ClusterLayout, names: Names
+        self, shared: SharedMemory, granule: int, report: Report, layout: ClusterLayout, names: Names
     ) -> None:
-        self.kinds: Kinds = np.zeros(blocks, dtype=np.intp)
+        self.kinds: Kinds = np.zeros(len(shared.content), dtype=np.intp)
         self.first = first_of(self.kinds)
         self.report = report
         self.granule = granule
         self.layout = layout
         self.names = names
         for name, dtype in (self.LASTING | self.PASSING).items():
-            setattr(self, name, np.zeros((1, granules), dtype))
+            setattr(self, name, np.zeros((1, shared.size // granule + 1), dtype))
         self.values_matter = False
         self._begin()
 
@@ -188,7 +190,7 @@ class Interval:
         self._change(lambda title, array: rows_of(array, rows))
 
     def apply(self, entry: Entry) -> None:
-        """Listener one entry and remember it."""
+        """Judge one entry and remember it."""
         if isinstance(entry.pattern, Signal):
             self._clocks.hear(entry.access, entry.pattern, self._now)
             return
@@ -235,10 +237,10 @@ class Interval:
         heard = heard[np.arange(len(alone)), lane_of(stamps)]
         return np.asarray(moments <= np.where(heard, known, whole))
 
-    def conflict(self, touch: Touch, name: str, only: Bools | None = None) -> tuple[Hit, Stamps] | None:
+    def _conflict(self, touch: Touch, name: str, changed: Bools | None) -> tuple[Hit, Stamps] | None:
         """Return the first granule that another thread touched without order, by the table of that name.
 
-        With it the stamps of who did. Of the lanes that are true in `only`, if that is given.
+        With it the stamps of who did. Of the lanes that are true in `changed`, if that is given.
         """
         numbers = touch.held(getattr(self, name))
         if not numbers.any():
@@ -249,11 +251,11 @@ class Interval:
         apart = (lanes != 0) & (lanes != touch.lanes[:, None])
         apart &= (lanes != EXCHANGED) & ~self._met_by(touch, stamps[own][which])
         hit = apart | ((stamps != 0).sum(axis=1)[which] > (lanes != 0))
-        if only is not None:
-            chosen = only
-            if len(only) > 1:
-                chosen = np.zeros((len(self.first), *only.shape[1:]), dtype=np.bool_)
-                np.logical_or.at(chosen, self.kinds, only)
+        if changed is not None and hit.any():
+            self.values_matter, chosen = True, changed
+            if len(changed) > 1:
+                chosen = np.zeros((len(self.first), *changed.shape[1:]), dtype=np.bool_)
+                np.logical_or.at(chosen, self.kinds, changed)
             shape = (len(self.written), touch.warps, WARP)
             hit &= np.broadcast_to(chosen, shape)[touch.block, touch.warp, touch.lane][:, None]
         if (found := first_hit(hit)) is None:
@@ -307,7 +309,7 @@ class Interval:
         )
 
     def read(self, touch: Touch) -> None:
-        """Listener a read."""
+        """Judge a read."""
         self.require_landed(touch)
         self.require_written(touch)
         self.mark(touch, "reader")
@@ -324,7 +326,7 @@ class Interval:
         self.refuse(FaultKind.UNINITIALISED_SHARED, touch, missing, "which was never written")
 
     def write(self, touch: Touch) -> None:
-        """Listener a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
+        """Judge a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
         access = touch.entry.access
         self.require_landed(touch)
         self.meet(touch, "reader")
@@ -355,11 +357,7 @@ class Interval:
 
         Lanes in `changed`, if that is given, found another value than they wrote: of the others it is none.
         """
-        found = self.conflict(touch, name)
-        if found and changed is not None:
-            self.values_matter = True
-            found = self.conflict(touch, name, changed)
-        if not found:
+        if (found := self._conflict(touch, name, changed)) is None:
             return
         hit, stamps = found
         others = np.flatnonzero(stamps)
