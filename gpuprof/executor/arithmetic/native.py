@@ -179,7 +179,7 @@ def _spread(b: ir.IRBuilder, scalar: ir.Value, kind: Any) -> ir.Value:
 
 @functools.cache
 def aligned_sum(depth: int) -> Callable[..., None]:
-    """Return the machine code that adds products of so many factors as tensor cores do (`tensor_sums`).
+    """Return the machine code that adds products of so many factors as tensor cores do (`tensor_products`).
 
     It takes addresses of contiguous arrays: factors (depth, rows, warps), (depth, columns, warps), and the
     addend (rows, columns, warps), each with that of its exponents behind it; the total; then rows, columns,

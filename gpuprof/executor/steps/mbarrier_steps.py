@@ -74,27 +74,19 @@ class BarrierOperand:
         return columns
 
 
-def _initialise(coder: Coder, item: Instruction) -> Step:
+def _set_up(coder: Coder, item: Instruction) -> Step:
     place = BarrierOperand(coder, item, item.operands[0])
-    count = coder.reader(item.operands[1], _U32, item)
+    count = coder.reader(item.operands[1], _U32, item) if "init" in item.opcode else None
 
     def run(batch: Batch, mask: Mask) -> None:
-        pattern, counts = place.pattern(batch, mask), count(batch)
-        _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
+        pattern, counts = place.pattern(batch, mask), np.zeros((1, 1, 1), dtype=np.int64)
+        if count is None:
+            place.numbers(batch, mask, pattern)
+        else:
+            counts = count(batch)
+            _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
         batch.events.touch(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
-
-    return where_active(coder, item, run)
-
-
-def _invalidate(coder: Coder, item: Instruction) -> Step:
-    place = BarrierOperand(coder, item, item.operands[0])
-
-    def run(batch: Batch, mask: Mask) -> None:
-        pattern = place.pattern(batch, mask)
-        place.numbers(batch, mask, pattern)
-        batch.events.touch(Access.WRITE, pattern, item.line)
-        batch.mbarriers.initialise(pattern, np.zeros((1, 1, 1), dtype=np.int64))
 
     return where_active(coder, item, run)
 
@@ -143,15 +135,17 @@ def _pending_count(coder: Coder, item: Instruction) -> Step:
     return computing(coder, item, lambda batch: state(batch) & COUNT_LIMIT)
 
 
-def _complete(coder: Coder, item: Instruction) -> Step:
+def _bytes(coder: Coder, item: Instruction) -> Step:
     place = BarrierOperand(coder, item, item.operands[0])
-    amount = coder.reader(item.operands[1], _U32, item)
+    amount, announces = coder.reader(item.operands[1], _U32, item), "expect_tx" in item.opcode
 
     def run(batch: Batch, mask: Mask) -> None:
-        columns = place.use(batch, mask)
-        count = amount(batch)
-        _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
-        batch.mbarriers.receive(batch.mbarriers.summed(columns, mask, count))
+        columns, count = place.use(batch, mask), mask.joined(amount(batch))
+        if announces:
+            _announce(batch, mask, columns, count, item.line)
+        else:
+            _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
+            batch.mbarriers.receive(batch.mbarriers.summed(columns, mask, count))
 
     return where_active(coder, item, run)
 
@@ -166,17 +160,6 @@ def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
         if not expected:
             batch.mbarriers.await_more(columns, mask)
         batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.landing(mask), item.line))
-
-    return where_active(coder, item, run)
-
-
-def _expect(coder: Coder, item: Instruction) -> Step:
-    place = BarrierOperand(coder, item, item.operands[0])
-    amount = coder.reader(item.operands[1], _U32, item)
-
-    def run(batch: Batch, mask: Mask) -> None:
-        columns = place.use(batch, mask)
-        _announce(batch, mask, columns, mask.joined(amount(batch)), item.line)
 
     return where_active(coder, item, run)
 
@@ -230,13 +213,13 @@ def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: i
 
 #: Setting up, arriving, announcing bytes, waiting, and asking what is pending.
 OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {
-    "init": _initialise,
-    "inval": _invalidate,
+    "init": _set_up,
+    "inval": _set_up,
     "arrive": _arrive,
     "arrive_drop": _arrive,
     "pending_count": _pending_count,
-    "expect_tx": _expect,
-    "complete_tx": _complete,
+    "expect_tx": _bytes,
+    "complete_tx": _bytes,
     "try_wait": _wait,
     "test_wait": _wait,
 }
