@@ -56,7 +56,7 @@ class SharedByte:
     read: tuple[int, str] | None = None
 
 
-def unordered(whom: str, did: str, line: int, more: str = "") -> str:
+def race_clause(whom: str, did: str, line: int, more: str = "") -> str:
     """Say of a place that a thread touches what another one did there, and that nothing orders the two."""
     return f"which {whom} {did} in line {line}{more}, and nothing orders them"
 

@@ -298,13 +298,10 @@ class Scheduler:
 
     def _switch(self, block: RunnableBlock, path: BranchPath) -> bool:
         """Follow a jump by the value of a register; False when the path split."""
-        mask, values = path.mask, self.batch.registers[block.value]
-        lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, values.shape))
-        held = np.broadcast_to(values, lanes.shape)
-        goals: dict[int, Bools] = {}
-        for value in np.unique(held[lanes]).tolist():
+        mask, goals = path.mask, dict[int, Bools]()
+        for value, part in mask.divided(self.batch.registers[block.value]):
             goal = block.cases.get(value, block.target)
-            goals[goal] = goals.get(goal, False) | (lanes & (held == value))
+            goals[goal] = goals.get(goal, False) | part.lanes
         if len(goals) == 1:
             (path.block,) = goals
             return True

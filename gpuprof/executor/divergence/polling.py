@@ -80,7 +80,7 @@ class Polling:
 
 
 def _turned_in_vain(batch: Batch, path: BranchPath, edge: BackEdge) -> Resting | None:
-    """Listener the turn of a loop that a path has just ended; None if something was new in it."""
+    """Judge the turn of a loop that a path has just ended; None if something was new in it."""
     registers = batch.registers
     if path.memory is None:
         path.memory = Memory()

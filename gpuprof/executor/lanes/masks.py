@@ -149,6 +149,17 @@ class Mask:
         held = value[_along(value, self.places)]
         return held if held.ndim else np.full(len(self.places[0]), held)
 
+    def divided(self, value: Lanes) -> "list[tuple[int, Mask]]":
+        """Divide the members by the number that they hold, in order: usually all hold the same."""
+        if value.size == 1:
+            return [(int(value.flat[0]), self)]
+        shape = np.broadcast_shapes(value.shape, self.lanes.shape)
+        spread, lanes = np.broadcast_to(value, shape), np.broadcast_to(self.lanes, shape)
+        different = np.unique(spread[lanes]).tolist()
+        if len(different) == 1:
+            return [(different[0], self)]
+        return [(number, self.of(lanes & (spread == number))) for number in different]
+
     def first(self) -> tuple[int, int, int]:
         """Return (block, warp, lane) of the first lane in the set."""
         return first_true(self.lanes)

@@ -218,15 +218,13 @@ class BulkCopies:
             if left.any():
                 self.tracked.append(replace(arrival, mask=arrival.mask.of(left)))
 
-    def observe(self, columns: Columns, lanes: Bools, live: Bools, line: int) -> None:
-        """The threads in `lanes` have seen a phase of each one's barrier end."""
+    def observe(self, columns: Columns, mask: Mask, live: Bools, line: int) -> None:
+        """The threads in `mask` have seen a phase of each one's barrier end."""
         if not self.events.listeners:
             self._loads = [copy for copy in self._loads if not copy.arrived]
             return
-        for column in np.unique(columns).tolist():
-            chosen = lanes & (columns == column)
-            if chosen.any():
-                self._observe(column, self._whole_warps(chosen), live, line)
+        for column, part in mask.divided(columns):
+            self._observe(column, self._whole_warps(part.lanes), live, line)
 
     def _observe(self, column: int, lanes: Bools, live: Bools, line: int) -> None:
         for parity, part in self._by_parity(column, lanes):  # the phase before has ended
@@ -252,8 +250,8 @@ class BulkCopies:
         """The threads in `mask` arrive at barriers in these phases: what they did before is released."""
         if not self.events.listeners:
             return
-        for column in np.unique(columns).tolist():
-            for parity, lanes in by_parity(mask.lanes & (columns == column), phases):
+        for column, part in mask.divided(columns):
+            for parity, lanes in by_parity(part.lanes, phases):
                 self.events.synchronise(Access.RELEASE, self._whole_warps(lanes), (column, parity), line)
 
     def _by_parity(self, column: int, lanes: Bools) -> Iterator[tuple[int, Bools]]:

@@ -198,18 +198,22 @@ class ChunkPattern:
 
     def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
         """Return the pattern of some of its lanes."""
-        result = copy(self)
-        result.serial = next_serial()
-        result.mask = self.mask.of(lanes)
-        result.leading = max(self.leading, len(lanes))
-        times = result.leading if self.leading == 1 else 1
-        block = np.repeat(np.arange(times), len(self.start)) if times > 1 else self.block
-        warp, lane = np.tile(self.warp, times), np.tile(self.lane, times)
-        kept = lanes[block if len(lanes) > 1 else 0, warp, lane]
-        for name in ("request", "place", "start"):
-            setattr(result, name, np.tile(getattr(self, name), times)[kept])
-        result.block, result.warp, result.lane = block[kept], warp[kept], lane[kept]
+        each = self.told_apart(len(lanes))
+        result, kept = copy(each), lanes[each.block if len(lanes) > 1 else 0, each.warp, each.lane]
+        result.serial, result.mask = next_serial(), self.mask.of(lanes)
+        for name in ("request", "place", "block", "warp", "lane", "start"):
+            setattr(result, name, getattr(each, name)[kept])
         result._set_index(block_bytes)
+        return result
+
+    def told_apart(self, blocks: int) -> "ChunkPattern":
+        """Return the chunks of so many blocks one by one, where all do the same."""
+        if self.leading > 1 or blocks == 1:
+            return self
+        result = copy(self)
+        for name in ("request", "place", "warp", "lane", "start"):
+            setattr(result, name, np.tile(getattr(self, name), blocks))
+        result.leading, result.block = blocks, np.repeat(np.arange(blocks), len(self.start))
         return result
 
     def pieces(self, wanted: Bools, block_bytes: int) -> "ChunkPattern":

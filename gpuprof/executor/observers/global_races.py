@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte, unordered
+from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte, race_clause
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import Lanes
@@ -408,7 +408,7 @@ class Shadow(Observer):
         met = f"thread {other_thread}" if earlier != who else "another thread"
         line, did = lines[moment_of(stamp)], did or other.value
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
-        race = unordered(f"{met} of block {other_block}", f"{did}{theirs}", line, text)
+        race = race_clause(f"{met} of block {other_block}", f"{did}{theirs}", line, text)
         benign = bool(self.buffer.address) and {one.manner, other} == _BESIDE
         found: SharedByte | None = None
         if self.buffer.address == 0:

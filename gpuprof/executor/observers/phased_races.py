@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, unordered
+from gpuprof.executor.faults import FaultKind, race_clause
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
@@ -195,7 +195,7 @@ class PhasedInterval(Interval):
         self._check_landed(touch)
         self._check_sources(touch)
         if sign > 0:
-            twice = unordered("another thread", "writes", touch.entry.line)
+            twice = race_clause("another thread", "writes", touch.entry.line)
             self.refuse(FaultKind.SHARED_RACE, touch, touch.repeated(), twice)
         for name in ("reader", "writer", "updater"):
             self.meet(touch, name)

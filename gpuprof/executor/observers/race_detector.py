@@ -8,7 +8,7 @@ remembered, and not judged twice.
 
 import numpy as np
 
-from gpuprof.executor.faults import FaultKind, SharedByte, unordered
+from gpuprof.executor.faults import FaultKind, SharedByte, race_clause
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
@@ -84,7 +84,7 @@ class RaceDetector(Listener):
             position = first_true(lost)
             address = int(np.broadcast_to(pattern.address, lost.shape)[position])
             where, start = self.layout.byte(address)
-            detail = f"writes {where}, {unordered('another thread', 'writes', line, OTHER_VALUE)}"
+            detail = f"writes {where}, {race_clause('another thread', 'writes', line, OTHER_VALUE)}"
             self._refuse(FaultKind.SHARED_RACE, detail, line, position, SharedByte(start, line))
 
     def settle(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, Index, SharedByte, unordered
+from gpuprof.executor.faults import FaultKind, Index, SharedByte, race_clause
 from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
@@ -379,7 +379,7 @@ class Interval:
         known = self._clocks.known[touch.block[hit[0]] % len(self._clocks.known), touch.warp[hit[0]], warp]
         unheard = bool(stamps[warp] >> MOMENT_SHIFT <= known)
         place = SharedByte(byte, line, (reads, name == "reader"), apart, unheard)
-        race = unordered(who, _DID[name], line, "" if changed is None else OTHER_VALUE)
+        race = race_clause(who, _DID[name], line, "" if changed is None else OTHER_VALUE)
         self.report(FaultKind.SHARED_RACE, f"{touch.does} {where}, {race}", touch.entry.line, position, place)
 
     def refuse(

@@ -99,11 +99,8 @@ class Touch:
         assert pattern is not None
         self.warps = pattern.mask.warps
         if isinstance(pattern, ChunkPattern):
-            times = blocks if pattern.leading == 1 else 1
-            self.block = pattern.block if times == 1 else np.repeat(np.arange(blocks), len(pattern.start))
-            self.warp, self.lane, self.start = (
-                np.tile(part, times) for part in (pattern.warp, pattern.lane, pattern.start)
-            )
+            each = pattern.told_apart(blocks)
+            self.block, self.warp, self.lane, self.start = each.block, each.warp, each.lane, each.start
         else:
             shape = (blocks, self.warps, WARP)
             self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(pattern.mask.lanes, shape))

@@ -4,7 +4,7 @@
 
 from collections.abc import Iterator
 from math import gcd
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.mbarriers import Columns
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode_tensor_map
 from gpuprof.executor.program.ptx import Instruction, Operand, Vec
@@ -110,7 +109,7 @@ class BoxOperands:
         check_multiple(
             batch, self._line, mask, address_of_box, _TENSOR_ALIGNMENT, "at byte {} of shared memory"
         )
-        for address, of_map in by_number(where, mask):
+        for address, of_map in mask.divided(where):
             tensor = _tensor_map(batch, self._line, of_map, address)
             if tensor.dimensions != self._dimensions or len(coordinates) != self._dimensions:
                 text = f"copies with {len(coordinates)} coordinates where the map's array has"
@@ -272,18 +271,6 @@ def of_chunks(pattern: ChunkPattern, value: Lanes) -> NDArray[np.int64]:
     if pattern.leading == 1:
         return np.asarray(spread[:, pattern.warp, pattern.lane])
     return np.asarray(spread[pattern.block, pattern.warp, pattern.lane])[None]
-
-
-def by_number(numbers: NDArray[Any] | Columns, mask: Mask) -> list[tuple[int, Mask]]:
-    """Divide the lanes in `mask` by what they hold: usually all hold the same."""
-    if numbers.size == 1:
-        return [(int(numbers.flat[0]), mask)]
-    shape = np.broadcast_shapes(numbers.shape, mask.lanes.shape)
-    spread, lanes = np.broadcast_to(numbers, shape), np.broadcast_to(mask.lanes, shape)
-    different = np.unique(spread[lanes]).tolist()
-    if len(different) == 1:
-        return [(different[0], mask)]
-    return [(number, mask.of(lanes & (spread == number))) for number in different]
 
 
 def check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int, what: str) -> None:

@@ -34,7 +34,6 @@ from gpuprof.executor.steps.bulk_places import (
     BoxOperands,
     BulkAddress,
     box_places,
-    by_number,
     check_multiple,
     gathered,
     in_shared,
@@ -142,7 +141,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
                 tell_of_reads(batch, item.line, mask, mask.held(start), mask.held(length))
             batch.bulk.bring(columns, mask, length)
             return
-        for column, part in by_number(columns, mask):
+        for column, part in mask.divided(columns):
             pattern = batch.bulk.pattern(to, length, part)
             if stretch.in_shared[1]:
                 origin = batch.bulk.pattern(start, length, part)
@@ -170,7 +169,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 tell_of_reads(batch, item.line, of_map, *inside_of(tensor, first), tensor.row_offsets)
                 batch.bulk.bring(columns, of_map, length)
                 continue
-            for column, part in by_number(columns, of_map):
+            for column, part in of_map.divided(columns):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes, tensor.row_bytes)
                 first = [of_chunks(pattern, coordinate) for coordinate in coordinates]
                 places = box_places(pattern, tensor, first)
@@ -355,7 +354,7 @@ def send_async(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         columns = barrier.use(batch, mask)
-        parts = [(column, checked(batch, column, part)) for column, part in by_number(columns, mask)]
+        parts = [(column, checked(batch, column, part)) for column, part in mask.divided(columns)]
         if batch.events.address_only:
             batch.bulk.bring(columns, mask, np.full((1, 1, 1), size))
             return

@@ -135,9 +135,7 @@ def handle_and_coordinates(
 
 def objects_of(batch: Batch, handles: Lanes, mask: Mask, line: int) -> Iterator[tuple[TexelView, Mask]]:
     """Yield each texture or surface that lanes name, with those lanes; a handle of none is a fault."""
-    named = np.unique(handles[mask.narrowed_to(handles.shape)]).tolist()
-    for handle in named:
-        part = mask if len(named) == 1 else mask.of(mask.lanes & (handles == handle))
+    for handle, part in mask.divided(handles):
         made = batch.memory.objects.get(handle)
         if not isinstance(made, TexelView):
             refuse_object(batch, part, line, f"{handle:#x}, which is neither a texture nor a surface")
