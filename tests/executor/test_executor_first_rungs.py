@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The first rungs as PTX of every architecture that is executed, by the CPU's multiply-add and without it."""
+"""The first rungs as PTX of every architecture that is executed."""
 
 from math import ceil
 
 import numpy as np
 import pytest
-from executor_harness import KERNELS, cuda_program, exact_fma
+from executor_harness import KERNELS, cuda_program
 
 from gpuprof.executor import GlobalMemory, launch
-from gpuprof.executor.arithmetic import floats
-from gpuprof.executor.steps import fusion
 
 pytestmark = pytest.mark.deep
 
@@ -45,13 +43,3 @@ def test_every_architecture_gives_the_same_product_and_counts(name):
         np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-4)
         counts.append(counters)
     assert counts == counts[:1] * 5
-
-
-def test_without_the_cpu_instruction_every_bit_is_the_same(monkeypatch):
-    """NumPy's multiply-add gives what the CPU's instruction gives, by itself and in runs of arithmetic."""
-    with_instruction = [gemm(name, 64, 64, 96)[0] for name in GEMMS]
-    monkeypatch.setattr(floats, "multiply_add", lambda kind: exact_fma)
-    monkeypatch.setattr(fusion, "_FEWEST", 10**6)
-    without = [gemm(name, 64, 64, 96)[0] for name in GEMMS]
-    for a, b in zip(with_instruction, without, strict=True):
-        np.testing.assert_array_equal(a, b)

@@ -84,13 +84,6 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
             launch(program, (1, 1, 1), (32, 1, 1), [argument, out, 0, 0, 128], memory, 1024)
 
 
-def test_maps_are_read_back_as_they_were_written():
-    arguments = (0x7000_0000_0100, "f32", (300, 200, 7), (1216, 243200), (32, 64, 1), 128)
-    content = encode_tensor_map(TensorDescriptor(*arguments))
-    assert len(content) == TENSOR_MAP_BYTES
-    assert decode_tensor_map(content) == TensorDescriptor(*arguments)
-
-
 WIDEST = {
     "address": 1 << 44,
     "element": "s64",

@@ -149,13 +149,6 @@ def test_right_where_tiles_are_more_than_sms(name, size, blocks):
     assert (measurement.outcome, measurement.grid) == ("ok", (blocks, 1, 1)), measurement.reason
 
 
-@pytest.mark.parametrize(("name", "size"), [("few_rows", (17, 64, 64)), ("realigned", (8, 8, 8))], ids=str)
-def test_a_kernel_for_special_sizes_is_skipped_at_others(name, size):
-    measurement = measure(name, size)
-    assert measurement.outcome == "skipped"
-    assert " is for " in measurement.reason
-
-
 def test_only_rows_that_need_it_are_packed():
     stores = [
         measure("packed", size, {}).counters["global_store_requests"].value
@@ -209,25 +202,6 @@ def test_large_tiles_are_bound_by_the_tensor_cores(name):
     fmas_per_cycle = {"8.0": 64, "9.0": 128}[card.compute_capability]
     least = 128 * 128 * k / fmas_per_cycle / card.sm_clock_mhz
     assert case.bounds["tensor_f64"].least_us == pytest.approx(least)
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"STAGES": 2}, "three STAGES or more"),
-        ({"DEPTH": 16}, "two DEPTH or more"),
-        ({"DEPTH": 12}, "DEPTH 4, 8 or 16"),
-        ({"WN": 8}, "a multiple of 16 rows and 16 columns"),
-        ({"WN": 64}, "at most 2048"),
-        ({"BM": 64, "WM": 64, "WN": 64, "BN": 128, "PANEL": 0}, "at most 2048"),
-        ({"PANEL": 0}, "one tile row or more"),
-        ({"BM": 32, "BN": 128, "WM": 32, "WN": 64}, "copies whole rows by all threads"),
-    ],
-)
-def test_what_the_header_rules_out_is_skipped_with_its_sentence(params, words):
-    measurement = measure("dmma", (64, 64, 64), params)
-    assert measurement.outcome == "skipped"
-    assert words in measurement.reason
 
 
 @pytest.mark.parametrize("name", ["tf32x3_mma", "tf32x3"])

@@ -86,28 +86,6 @@ def test_right_with_other_parameters_and_blocks(operation, name, params, block):
 
 
 @pytest.mark.parametrize(
-    ("operation", "name", "params", "block", "words"),
-    [
-        ("reduce", "sequential", {"BLOCK": 96}, None, "BLOCK must be a power of two, 64 to 1024"),
-        ("reduce", "interleaved", {"BLOCK": 64}, None, "too few for this many elements and this BLOCK"),
-        ("reduce", "shuffles", {"BLOCK": 100}, None, "needs a BLOCK of whole warps"),
-        ("reduce", "last_block", {"LOADS": 0}, None, "LOADS of at least 1"),
-        ("softmax", "online", {}, (100, 1, 1), "a one-dimensional block of whole warps"),
-        ("softmax", "block_row", {}, (32, 8, 1), "a one-dimensional block"),
-        ("softmax", "registers", {"VECTORS": 1}, None, "room for 4 * VECTORS columns a thread"),
-        ("softmax", "smem_row", {}, None, "which is too small for this many columns"),
-        ("softmax", "warp_row", {}, None, "room for 128 * VECTORS columns"),
-    ],
-)
-def test_what_a_header_rules_out_is_skipped_with_its_sentence(operation, name, params, block, words):
-    kernel = next(kernel for kernel in ladder(operation) if kernel.id == name)
-    large = {"reduce": (2**24 + 1,), "softmax": (1, 60_000)}[operation]
-    measurement = measure(kernel, large, block=block, params=params)
-    assert measurement.outcome == "skipped"
-    assert words in measurement.reason
-
-
-@pytest.mark.parametrize(
     ("columns", "chosen"),
     [(1024, "warp_row"), (1025, "registers"), (8193, "smem_row"), (58_100, "float4_online")],
 )

@@ -29,7 +29,7 @@ LINE = f"{SQUARE}: TILE must be 16 or 32, and the block TILE*TILE threads"
 OUTPUTS = "has one thread for 4x4 elements"
 FOURS = "has one thread for four rows of a square tile: TILE must be 16 or 32, and the block TILE*TILE/4"
 REGISTERS = "needs TN 8 or 16, and BK 8, 16 or, with TN=8, 32"
-#: Kernel, a value that its header rules out for its block, and how the sentence goes on after the id.
+#: Kernel of a product, what its header rules out, and how the sentence goes on after the id.
 REFUSED = [
     ("smem_tiled_16", {"BS": 8}, f"{SQUARE}: the block must be BS x BS"),
     ("float4_4x4", {"BS": 8}, f"{OUTPUTS} of a square tile: the block must be BS x BS"),
@@ -46,6 +46,27 @@ REFUSED = [
     ("col_8x8_double", {"BK": 4}, "needs BK 8 or 16"),
     ("reg_8x8", {"BK": 12}, REGISTERS),
     ("reg_8x8", {"BK": 32, "TN": 16}, REGISTERS),
+    ("dmma", {"STAGES": 2}, "three STAGES or more"),
+    ("dmma", {"DEPTH": 16}, "two DEPTH or more"),
+    ("dmma", {"DEPTH": 12}, "DEPTH 4, 8 or 16"),
+    ("dmma", {"WN": 8}, "a multiple of 16 rows and 16 columns"),
+    ("dmma", {"WN": 64}, "at most 2048"),
+    ("dmma", {"BM": 64, "WM": 64, "WN": 64, "BN": 128, "PANEL": 0}, "at most 2048"),
+    ("dmma", {"PANEL": 0}, "one tile row or more"),
+    ("dmma", {"BM": 32, "BN": 128, "WM": 32, "WN": 64}, "copies whole rows by all threads"),
+    *((name, {}, f"{name} is for ") for name in ("few_rows", "realigned")),
+]
+#: The same of others, at sizes that are large for them, with a block where that is ruled out.
+REFUSED_LARGE = [
+    ("reduce", "sequential", {"BLOCK": 96}, None, "BLOCK must be a power of two, 64 to 1024"),
+    ("reduce", "interleaved", {"BLOCK": 64}, None, "too few for this many elements and this BLOCK"),
+    ("reduce", "shuffles", {"BLOCK": 100}, None, "needs a BLOCK of whole warps"),
+    ("reduce", "last_block", {"LOADS": 0}, None, "LOADS of at least 1"),
+    ("softmax", "online", {}, (100, 1, 1), "a one-dimensional block of whole warps"),
+    ("softmax", "block_row", {}, (32, 8, 1), "a one-dimensional block"),
+    ("softmax", "registers", {"VECTORS": 1}, None, "room for 4 * VECTORS columns a thread"),
+    ("softmax", "smem_row", {}, None, "which is too small for this many columns"),
+    ("softmax", "warp_row", {}, None, "room for 128 * VECTORS columns"),
 ]
 
 
@@ -70,10 +91,18 @@ def test_other_parameters_give_the_same_product(name, params, block):
     assert measurement.resources.spill_bytes == 0
 
 
-@pytest.mark.parametrize(("name", "params", "sentence"), REFUSED, ids=[label(*case[:2]) for case in REFUSED])
-def test_parameter_that_the_header_rules_out_is_skipped_with_its_sentence(name, params, sentence):
-    measurement = measure(name, params, None, 64, 64, 64)
-    assert (measurement.outcome, measurement.reason) == ("skipped", f"{name} {sentence}.")
+@pytest.mark.parametrize(
+    ("operation", "name", "params", "block", "sentence"),
+    [*(("gemm", name, params, None, sentence) for name, params, sentence in REFUSED), *REFUSED_LARGE],
+)
+def test_what_the_header_rules_out_is_skipped_with_its_sentence(operation, name, params, block, sentence):
+    kernel = find_kernel(operation, name)
+    size = {"gemm": (64, 64, 64), "reduce": (2**24 + 1,), "softmax": (1, 60_000)}[operation]
+    problem = problem_for(kernel, *size, dtype=kernel.dtypes[0] if name == "dmma" else "f32")
+    measurement = measured(kernel, problem, block, params)
+    assert measurement.outcome == "skipped"
+    assert measurement.reason.startswith(f"{name} ")
+    assert sentence in measurement.reason
 
 
 def test_every_parameter_of_the_studies_is_tried_with_another_value():
