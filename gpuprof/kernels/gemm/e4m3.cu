@@ -165,7 +165,9 @@ TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
 LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN else 0" # as in wgmma_store
 GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # as in wgmma_store
-HIGH = "PANEL if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64"
+WHOLE_ROWS = "cdiv(TILES, WAVES) * ROWS // TILES"
+LOW = "PANEL if WHOLE_ROWS >= PANEL or 5 * N * K > 3 * l2_bytes else 4 if WHOLE_ROWS >= 4 else min(2, max(1, WHOLE_ROWS))"
+HIGH = "(LOW if CLUSTER <= 2 else PANEL) if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64"
 WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)"
 FETCHED = "(BM * (20 + WITHIN) // BESIDE + BN * BESIDE * (10 + WITHIN) // SHARING) * cdiv(TILES, WAVES) * CLUSTER * 72900 // l2_bytes"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"

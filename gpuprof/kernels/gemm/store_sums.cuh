@@ -172,12 +172,12 @@ static __device__ __forceinline__ void pack_sums(unsigned (&packed)[COUNT / 2], 
         packed[i] = pack(sum[2 * i], sum[2 * i + 1]);
 }
 
-// Write a warpgroup's packed sums to C, at whose row m and column n the first one belongs, a piece of a warp after the
-// other. SLOTS for them take turns in shared memory: one is filled while the copy engine still reads the others. What is no
-// whole piece goes by a map of its own.
+// Write a piece of each warp's packed sums to C, those from j on of each row, where the warpgroup's first one belongs at row m
+// and column n. SLOTS for pieces take turns in shared memory: one is filled while the copy engine still reads the others. What
+// is no whole piece goes by a map of its own.
 template <int SLOTS, int COUNT>
-static __device__ __forceinline__ void store_packed(const unsigned (&packed)[COUNT], unsigned pieces, const TensorMap *map,
-                                                    const TensorMap *rest_map, int m, int n)
+static __device__ __forceinline__ void store_piece(const unsigned (&packed)[COUNT], int j, unsigned pieces, const TensorMap *map,
+                                                   const TensorMap *rest_map, int m, int n)
 {
     const int warp = threadIdx.x % 128 / 32;
     const auto meet = [] {
@@ -186,27 +186,30 @@ static __device__ __forceinline__ void store_packed(const unsigned (&packed)[COU
         else
             __syncwarp();
     };
-    if (!TURNED)
-        m += warp * 16;
-#pragma unroll
-    for (int j = 0; j < COUNT / 2; j += 8) {
-        const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
-        const bool stores = warp % WRITERS == 0 && elected();
-        if (stores) {
-            if (j == 0)
-                wait_for_stores<0>(); // those of the tile before
-            else
-                wait_for_stores<SLOTS - 1>();
-        }
-        meet();
-        fill_piece(piece, packed, j);
-        publish_shared();
-        meet();
-        if (stores) {
-            store_box(j + 8 > COUNT / 2 ? rest_map : map, TURNED ? n : n + j * 8, TURNED ? m + j * 8 : m, piece);
-            close_stores();
-        }
+    const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
+    const bool stores = warp % WRITERS == 0 && elected();
+    if (stores) {
+        if (j == 0)
+            wait_for_stores<0>(); // those of the tile before
+        else
+            wait_for_stores<SLOTS - 1>();
     }
+    meet();
+    fill_piece(piece, packed, j);
+    publish_shared();
+    meet();
+    if (stores) {
+        store_box(j + 8 > COUNT / 2 ? rest_map : map, TURNED ? n : n + j * 8, TURNED ? m + j * 8 : m + warp * 16, piece);
+        close_stores();
+    }
+}
+template <int SLOTS, int COUNT>
+static __device__ __forceinline__ void store_packed(const unsigned (&packed)[COUNT], unsigned pieces, const TensorMap *map,
+                                                    const TensorMap *rest_map, int m, int n)
+{
+#pragma unroll
+    for (int j = 0; j < COUNT / 2; j += 8)
+        store_piece<SLOTS>(packed, j, pieces, map, rest_map, m, n);
 }
 template <int SLOTS, int COUNT>
 static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map,

@@ -270,10 +270,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         find(blockIdx.x / CLUSTER, m0, n0);
         gather_tiles(stages, full, empty, A, B, first * BK, last - first, m0, n0, M, N, K);
 #else
-        for (int tile = own; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
+        bool back = false; // as in wgmma_store
+        for (int tile = own; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER, back = !back) {
             int m0, n0;
             find(tile, m0, n0);
-            for (int k0 = first * BK; k0 < last * BK; k0 += BK, ++turn) {
+            for (int k_tile = first; k_tile < last; ++k_tile, ++turn) {
+                const int k0 = (back ? first + last - 1 - k_tile : k_tile) * BK;
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round

@@ -256,7 +256,9 @@ BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per
 TILES = "ROWS * cdiv(WIDTH, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
 GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # by which clusters are placed
-HIGH = "PANEL if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64" # rows of clusters whose tiles run together; in a single wave those whose own operand is the same
+WHOLE_ROWS = "cdiv(TILES, WAVES) * ROWS // TILES" # of clusters, whose tiles run at once
+LOW = "PANEL if WHOLE_ROWS >= PANEL or 10 * WIDTH * K > 3 * l2_bytes else 4 if WHOLE_ROWS >= 4 else min(2, max(1, WHOLE_ROWS))" # rows of a panel: whole ones where the L2 cache holds what each wave shares then; a power of two, so that every eighth cluster, which is of the same GPC, has the same row
+HIGH = "(LOW if CLUSTER <= 2 else PANEL) if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64" # rows of clusters whose tiles run together; in a single wave those whose own operand is the same
 IN_A = "33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)" # hundredths of a line more for each 128 bytes of a row of A, as rows start within lines and within sectors,
 IN_B = "33 * min(1, N % 64 + (0 if TURNED else BN % 64)) + 16 * min(1, N % 32 + (0 if TURNED else BN % 32)) + 45 * min(1, N % 16)" # and of B
 IN_ROWS = "IN_B if TURNED else IN_A"
@@ -358,8 +360,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         const int panel = tile / (HIGH * tiles_n);
         const int in_panel = tile % (HIGH * tiles_n);
         const int height = min(HIGH, tiles_m - panel * HIGH); // the last panel may be lower
+        const int column = panel % 2 ? tiles_n - 1 - in_panel / height : in_panel / height; // begin where the last one ended
         m0 = ((panel * HIGH + in_panel % height) * BELOW + rank % BELOW) * BM;
-        n0 = (in_panel / height * BESIDE + rank / BELOW) * BN;
+        n0 = (column * BESIDE + rank / BELOW) * BN;
     };
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
@@ -429,7 +432,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         int number = 0; // of the block's tiles
         unsigned packed[BN / 4];
         int m_packed = 0, n_packed = 0;
-        const auto store = [&] { store_packed<HELD>(packed, pieces, &C_map, &C_rest_map, m_packed, n_packed); };
+        int stored = BN; // columns of the tile before that are on their way to C: a piece every other tile of k
+        const auto store_next = [&] {
+#pragma unroll
+            for (int j = 0; j < BN; j += ROW)
+                if (j == stored)
+                    store_piece<HELD>(packed, j / 8, pieces, &C_map, &C_rest_map, m_packed, n_packed);
+            stored += ROW;
+        };
 #pragma unroll 1
         for (int tile = own; tile < tiles; tile += gridDim.x / CLUSTER, ++number) {
             if (IN_TURN && number % 2 != group) {
@@ -438,15 +448,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             }
             if (IN_TURN && number > 0) // a barrier tells two times apart, not three
                 wait(passed + 8 * (group ^ 1), (number - 1) / 2 % 2);
-            int m0, n0;
-            find(tile, m0, n0);
+            int m0 = 0, n0 = 0;
             float sum[GROUP_ROWS * BN / 128];
 #pragma unroll 1
             for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
                 wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
                 multiply_tiles(sum, stages + turn % STAGES * STAGE, m_group, k_tile > 0);
-                if (LATE && number > 0 && k_tile == min(1, depth - 1))
-                    store();
+                if (k_tile == 0)
+                    find(tile, m0, n0); // while tensor cores multiply
+                if (LATE && stored < BN && k_tile > 0 && (k_tile + group) % 2)
+                    store_next(); // one warpgroup after the other, while products go on
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
                 if (k_tile > 0)
@@ -456,17 +467,21 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 arrive_at(passed + 8 * group);
             wait_for_products<0>();
             release(turn - 1);
+            while (LATE && stored < BN) // of few k
+                store_next();
 #pragma unroll
             for (int m = 0; m < GROUP_ROWS; m += 64) {
                 m_packed = TURNED ? n0 : m0 + m_group + m;
                 n_packed = TURNED ? m0 + m_group + m : n0;
                 pack_sums<true>(packed, sums_of(sum, m), m_packed, n_packed, M, N, alpha, beta, C);
-                if (!LATE)
-                    store();
+                if (LATE)
+                    stored = 0;
+                else
+                    store_packed<HELD>(packed, pieces, &C_map, &C_rest_map, m_packed, n_packed);
             }
         }
-        if (LATE && number > 0)
-            store();
+        while (LATE && stored < BN)
+            store_next();
     }
     wait_for_stores<0>();
     meet(); // no block may end while the other writes to its shared memory
