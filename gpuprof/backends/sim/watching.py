@@ -175,7 +175,8 @@ class CacheWatch(Observer):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
             # What a thread asks for stands together.
-            copies, nbytes = len(one.by) and 1 + int(np.count_nonzero(np.diff(one.by))), one.pieces * one.size
+            others = int(np.count_nonzero(one.by[1:] != one.by[:-1]))
+            copies, nbytes = len(one.by) and 1 + others, one.pieces * one.size
             seen["copies"] += copies
             seen["sectors"] += len(one.by) * nbytes >> _SECTOR
             one_copy = one.by[int(self._place * len(one.by)) :][:1]  # there may be none
@@ -220,7 +221,7 @@ class CacheWatch(Observer):
         Where no two blocks of the batch differ along an axis, it counts as moving far.
         """
         who, place = one.who // one.order.block_threads, one.place.astype(np.int64) * one.size
-        runs = np.flatnonzero(np.diff(who, prepend=-1))  # of threads of one block
+        runs = np.append(0, 1 + np.flatnonzero(who[1:] != who[:-1]))  # of threads of one block
         blocks, inverse = np.unique(who[runs], return_inverse=True)
         lowest = np.full(len(blocks), np.iinfo(np.int64).max)
         np.minimum.at(lowest, inverse, buffer.address + np.minimum.reduceat(place, runs))

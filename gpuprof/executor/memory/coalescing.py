@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
 from gpuprof.executor.lanes.tally import Costs
-from gpuprof.executor.memory.warp_rows import grouped
+from gpuprof.executor.memory.warp_rows import from_multiple, grouped
 
 SECTOR_BYTES = 32
 
@@ -95,8 +95,11 @@ def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Count
     """
     shape = np.broadcast_shapes(address.shape, mask.lanes.shape, (1, 1, WARP))
     active = np.broadcast_to(mask.lanes, shape).reshape(-1, WARP)
+    each = np.broadcast_to(address + offset, shape).reshape(-1, WARP)
+    which, distinct = grouped(from_multiple(each, active, SECTOR_BYTES))
+    each, active = each[distinct], active[distinct]
     row, lane = np.nonzero(active)
-    place = (np.broadcast_to(address, shape).reshape(-1, WARP) + offset)[row, lane]
+    place = each[row, lane]
     order = np.lexsort((place, row))
     row, place = row[order], place[order]
     first = _changes(row, place)
@@ -104,7 +107,7 @@ def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Count
     first = _changes(row, place // SECTOR_BYTES)
     turns = np.zeros(len(active), dtype=np.int64)
     np.add.at(turns, row[first], np.maximum.reduceat(lanes, first))
-    return mask.per_block(turns.reshape(*shape[:2], 1))
+    return mask.per_block(turns[which].reshape(*shape[:2], 1))
 
 
 def _changes(row: NDArray[np.intp], value: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -66,7 +66,8 @@ class ValuelessElements(Observer):
             # Padded as the buffer is, for a view of any access size.
             self._marks[buffer.address] = np.zeros(-(-buffer.size // 16) * 16 // item, dtype=np.bool_)
         each = max(1, one.size // item)
-        return self._marks[buffer.address].view(moved_dtype(each)), one.place * one.size // (item * each)
+        place = one.place if one.size >= item else one.place * one.size // item
+        return self._marks[buffer.address].view(moved_dtype(each)), place
 
 
 class StoredBytes(Observer):

@@ -198,49 +198,47 @@ def tell_of_reads(
     line: int,
     mask: Mask,
     first: Lanes,
-    size: Lanes,
-    width: Lanes | None = None,
+    size: Lanes | int,
+    width: Lanes | int | None = None,
     rows: Lanes | None = None,
 ) -> None:
     """Tell who listens what the copy engine reads for each lane in the mask, though no value moves.
 
-    `first` is the address of the first byte, `size` how many there are; of a box `width` those of a row, and
-    `rows` where each begins after the first.
+    `first` is the address of the first byte, `size` how many there are, or for all; of a box `width` those of
+    a row, and `rows` where each begins after the first.
     """
     who = mask.held(batch.events.order.threads)
-    alike = size.min() == size.max()  # as nearly always
-    for each in size[:1].tolist() if alike else np.unique(size).tolist():
-        if not each:
-            continue
-        chosen = slice(None) if alike else size == each
+    sizes = [size] if isinstance(size, int) else np.unique(size).tolist()
+    for each in filter(None, sizes):
+        chosen = slice(None) if len(sizes) == 1 else size == each
         buffer = batch.memory.holding(int(first[chosen][0]), int(first[chosen][0]) + 1)
         if buffer is not None and batch.events.is_told(buffer):
             piece = gcd(each, CHUNK_BYTES)
             place, count = (first[chosen] - buffer.address) // piece, each // piece
             how = {"mask": None, "by": who[chosen], "size": piece, "pieces": count, "line": line}
-            box = None if width is None else (width[chosen], rows)
+            box = None if width is None else (np.broadcast_to(width, who.shape)[chosen], rows)
             batch.events.tell("read", buffer, index=place, rows=box, **how)
 
 
-def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lanes, Lanes]:
+def inside_of(tensor: TensorDescriptor, first: list[Lanes]) -> tuple[Lanes, Lanes | int, Lanes | int]:
     """Return where what each lane's box has of the array begins, and bytes of it: all, and of a row.
 
-    `first` has each coordinate of the box.
+    `first` has each coordinate of the box. Where all lanes have as many bytes, these are one number.
     """
-    address, total = (np.full(first[0].shape, each) for each in (tensor.address, tensor.item_bytes))
-    width = total
-    strides = tensor.item_bytes, *tensor.strides
+    address: Lanes | int = tensor.address
+    total: Lanes | int = tensor.item_bytes
+    width, strides = total, (total, *tensor.strides)
     for axis, (start, count, extent) in enumerate(zip(first, tensor.counts, tensor.extents, strict=True)):
         step = tensor.steps[axis] if tensor.steps and axis else 1
-        before, within = 0, count
+        within: Lanes | int = count
         if start.min() < 0 or start.max() + (count - 1) * step >= extent:
-            ends = 0, extent
             # Not np.clip, which takes several times as long for the few values that there are.
-            before, within = (np.minimum(np.maximum(-(-(end - start) // step), 0), count) for end in ends)
-        address = address + np.minimum(start + before * step, extent - 1) * strides[axis]
-        total = total * (within - before)
+            before, end = (np.minimum(np.maximum(-(-(end - start) // step), 0), count) for end in (0, extent))
+            start, within = np.minimum(start + before * step, extent - 1), end - before
+        address = address + start * strides[axis]
+        total = total * within
         width = width if axis else total
-    return address, total, width
+    return np.asarray(address), total, width
 
 
 def outside(

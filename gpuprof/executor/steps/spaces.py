@@ -88,11 +88,10 @@ class GlobalSpace:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
             batch.events.tell("write", target, values, **request.access(places, part))
-            index, chosen = scatter(places, values, part)
             if batch.events.address_only:
-                target.mark(index, request.size)
+                target.mark(batch.spread(places)[batch.spread(part.lanes)], request.size)
             else:
-                target.store(index, chosen, request.size)
+                target.store(*scatter(places, values, part), request.size)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None

@@ -53,7 +53,9 @@ class MemberMask:
                 np.where(mask.lanes, mine, brought) for mine, brought in zip(values, others, strict=True)
             ]
             return batch.meeting.group, tuple(together)
-        if not self._waits or (self._names_all and batch.alone and mask is batch.mask):
+        # Nobody who is named can be elsewhere.
+        complete = mask.whole_warps is not None or (batch.alone and mask is batch.mask)
+        if not self._waits or (self._names_all and complete):
             return None, values
         named, item = self._read(batch).view(np.uint32), self._item
         text = f"gives {item.name} the member mask {{:#010x}}, which does not name itself"
@@ -237,6 +239,8 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             if batch.meeting.settled:
                 return
             batch.meeting.settled, mask = True, mask.of(batch.meeting.lanes)
+        if not batch.events.listeners:
+            return
         meets = ballot(mask.lanes) if group is None else group
         whole = mask.lanes
         if group is not None or not batch.alone or mask is not batch.mask:
