@@ -22,14 +22,11 @@ from gpuprof.text import visible
 
 
 class LineCounts:
-    """What each line of a source did, by sums of counters; lines that only issued are left out."""
+    """What each line of a source did, by sums of counters."""
 
     def __init__(self, case: Measurement | None) -> None:
         held = case.lines or () if case else ()
-        # Every line that became machine code has instructions; only what else it did tells lines apart here.
-        self.lines = {
-            line.line: line.counters for line in held if line.counters.keys() - {"warp_instructions"}
-        }
+        self.lines = {line.line: line.counters for line in held}
         bound = case.bounds.get(case.bound_by or "") if case else None
         #: Counters of the work of the part that binds the case.
         self.binding = bound.counters if bound else ()
@@ -138,7 +135,7 @@ def listing(
 def _mark(counts: LineCounts, line: int, binding: str) -> str:
     """Why a line stands out; empty for most. Where a part binds, only its line does."""
     if binding:
-        return f"binds: most of {binding}" if counts.is_most(line, *counts.binding) else ""
+        return f"most of {binding}" if counts.is_most(line, *counts.binding) else ""
     told = (
         (GLOBAL_SECTORS, "most global sectors"),
         (BANK_CONFLICTS, "most bank conflicts"),

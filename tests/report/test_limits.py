@@ -71,8 +71,9 @@ def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
 
 def test_the_line_that_causes_most_of_it_is_named_and_marked():
     lines = (
-        SourceLine(10, {"l1_passes": 30, "ffma_thread_instructions": 900}),
+        SourceLine(10, {"l1_passes": 30, "warp_instructions": 60}),
         SourceLine(12, {"l1_passes": 70}),
+        SourceLine(14, {"warp_instructions": 40}),
     )
     case = counted(CONFLICTS, lines=lines)
     found = limits(case, "sim")
@@ -81,6 +82,7 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
     counts = LineCounts(case)
     assert [counts.share_pct(line, *counts.binding) for line in (10, 12)] == [30, 70]
     assert [counts.is_most(line, *counts.binding) for line in (10, 12)] == [False, True]
+    assert [counts.share_pct(line, "warp_instructions") for line in (10, 14)] == [60, 40]
 
 
 RATES = {
@@ -107,7 +109,7 @@ def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     linked = [link[1:] for link in reader.attributes("href") if re.search(r"-L\d+$", link)]
     assert linked
     assert set(linked) <= set(hot)
-    assert "sum += a[k] * b[(size_t)k * N]; ◂ binds: most of shared/L1" in reader.text
+    assert "sum += a[k] * b[(size_t)k * N]; ◂ most of shared/L1" in reader.text
 
 
 def test_the_line_where_a_case_went_wrong_is_marked_with_how() -> None:
