@@ -191,10 +191,12 @@ def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], ra
 
 
 def _is_asked(block: Block) -> bool:
+    # The result stands before the address, which may be `desc[UR4][R2.64]`.
     loaded = {
-        one.operands.partition(", [")[0].rpartition(", ")[2]
+        result
         for one in block.instructions
         if "STRONG" in one.opcode or ".CAS" in one.opcode
+        for result in one.operands.partition("[")[0].split(", ")[-2:-1]
     }
     return any(
         one.name == "ISETP" and loaded.intersection(one.operands.split(", ")) for one in block.instructions

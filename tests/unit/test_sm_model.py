@@ -476,7 +476,7 @@ def test_shares_of_a_time_are_whole_and_stand_at_lines() -> None:
 
 
 def test_blocks_that_hand_on_take_their_turns() -> None:
-    asking = ["LDG.E.STRONG.GPU R2, [R4]", "ISETP.NE P0, PT, R2, RZ, PT", "BRA 1"]
+    asking = ["LDG.E.STRONG.GPU R2, desc[UR4][R4.64]", "ISETP.NE P0, PT, R2, RZ, PT", "BRA 1"]
     code = code_of((["MOV R0, R1"] * 40, (1,)), (asking, (1, 2)), (["MOV R0, R1"] * 30 + ["EXIT"], ()))
     launch = launch_of(code, [1, 1, 1], 132, sectors=0.0)
     waiting = replace(launch, times=[launch.times[0], (1056.0, float("inf")), launch.times[2]])
