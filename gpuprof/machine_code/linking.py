@@ -26,6 +26,7 @@ _BRANCH = re.compile(r"\s*@!?[\w$%]+\s+bra(?:\.uni)?\s+([\w$]+)\s*;")
 _LABEL = re.compile(r"\s*([\w$]+):(?!:)")
 #: Instructions that read or write local memory, or any.
 _ACCESS = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st)\.(?!shared|global|param|const)")
+_MOVES_DATA = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red)\.")
 
 
 class PtxText:
@@ -44,6 +45,10 @@ class PtxText:
     def is_access(self, line: int) -> bool:
         """Whether a line may read or write local memory."""
         return bool(_ACCESS.match(self._lines[line - 1]))
+
+    def moves_data(self, line: int) -> bool:
+        """Whether a line is a load, a store or an atomic operation, which become one instruction each."""
+        return bool(_MOVES_DATA.match(self._lines[line - 1]))
 
     @cached_property
     def led_by(self) -> dict[int, int]:
@@ -288,6 +293,7 @@ class _AnchorFinder:
     def copies(self) -> Iterator[Copies]:
         """Yield the loops that were unrolled: what stays in its block stands in several, here more often."""
         found: dict[int, Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
+        moves: dict[int, set[tuple[tuple[int, int], ...]]] = defaultdict(set)
         for (line, opcode), where in self.places.items():
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
             stays = name in (FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped | self.waiting
@@ -298,14 +304,18 @@ class _AnchorFinder:
             if header is None:
                 continue
             if homes[0] in self.loops[header].each_iteration or self._is_guarded(line, opcode):
-                found[header][tuple(sorted(where.items()))] += 1
+                found[header][pattern := tuple(sorted(where.items()))] += 1
+                if name in FIXED | _LOADS:
+                    moves[header].add(pattern if self.text.moves_data(line) else ())
         for loop, patterns in found.items():
             pattern, times = patterns.most_common(1)[0]
             factors = dict(pattern)
             # One instruction may stand in two blocks for other reasons.
             copied = max(factors.values()) > min(factors.values()) or len(factors) > 2
-            if copied and times >= _MOST * patterns.total():
-                whole = gcd(*factors.values())
+            # A line may become several in one block, but those of all loads and stores do not.
+            several = len(factors) == 1 and max(factors.values()) > 1 and moves[loop] == {pattern}
+            if (copied or several) and times >= _MOST * patterns.total():
+                whole = 1 if several else gcd(*factors.values())
                 yield Copies(loop, {number: factor // whole for number, factor in factors.items()})
 
     def _is_guarded(self, line: int, opcode: str) -> bool:

@@ -149,8 +149,8 @@ class _Scale:
     def unroll(self, copies: Copies) -> None:
         """Settle the copies of a loop from the iterations that warps made in it.
 
-        ptxas makes a loop of several iterations at once, then takes what is left in ever smaller pieces. A
-        single iteration, which every entry makes, may come before; or all stand one behind the other.
+        ptxas makes a loop of several iterations at once, then takes what is left in ever smaller pieces. Some
+        that every entry makes may come before, so many that nothing is left; or all stand in a row.
         """
         turns = self.turns.get(copies.loop, {})
         counted = sum(count * entries for count, entries in turns.items())
@@ -158,11 +158,11 @@ class _Scale:
             return
         pieces = sorted(copies.factors.items())
         factors = [factor for _, factor in pieces]
-        first = 1 if factors[0] == 1 and len(factors) > 1 and self._always_comes(pieces[0][0]) else 0
+        first = int(len(factors) > 1 and self._always_comes(pieces[0][0], pieces[1][0]))
         row = not any(number in self.blocks[number].successors for number in copies.factors)
         if max(factors) == 1 and row:
             first = len(factors)
-        elif factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
+        elif factors[first:] != sorted({*factors[first:]}, reverse=True):
             return
         settled: list[tuple[int, float, float]] = []
         for position, (number, factor) in enumerate(pieces):
@@ -182,9 +182,15 @@ class _Scale:
             if number in self.loops:
                 self.entries[number] = entered
 
-    def _always_comes(self, number: int) -> bool:
-        """Whether whatever leads to a block leads nowhere else."""
-        return all(self.blocks[one].successors == (number,) for one in self.before[number])
+    def _always_comes(self, number: int, after: int) -> bool:
+        """Whether whatever leads to a block leads nowhere else, or to a loop behind it by it alone."""
+        if all(self.blocks[one].successors == (number,) for one in self.before[number]):
+            return True
+        around = [loop for loop in self.loops.values() if number in loop.body]
+        behind = self.loops.get(after)
+        return (
+            behind is not None and {*behind.entries} == {number} and all(after in one.body for one in around)
+        )
 
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the iterations that its twin of the PTX makes."""

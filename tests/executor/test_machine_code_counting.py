@@ -57,6 +57,21 @@ def test_each_copy_of_an_unrolled_loop_has_the_turns_that_it_makes(turns):
     assert counts.pipes["fma"].low + counts.pipes["alu"].low < counts.total.low
 
 
+@pytest.mark.parametrize("rows", [64, 128, 256])
+def test_a_loop_that_begins_with_some_of_its_iterations_makes_the_others_in_few_turns(rows):
+    """Each sum is stored, so loads wait: of eight iterations at once ptxas makes two, then five in a turn."""
+    source = f"""
+extern "C" __global__ void sums(const float *in, float *out)
+{{
+    out[threadIdx.x] = 0;
+    for (int i = 0; i < {rows}; ++i)
+        out[threadIdx.x] += in[i * 64 + threadIdx.x] * in[i];
+}}"""
+    counts, counters = executed(source, "sums", 1, 64)
+    assert counts.opcodes["LDG"] == Between(*[counters["global_load_requests"]] * 2)
+    assert counts.opcodes["STG"] == Between(*[counters["global_store_requests"]] * 2)
+
+
 def test_code_that_lanes_run_apart_is_counted_for_each_part():
     counts, counters = executed(PARTED, "parted", 2, 128)
     assert counts.opcodes["BAR"] == Between(counters["barriers"], counters["barriers"])
