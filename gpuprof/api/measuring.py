@@ -297,10 +297,14 @@ def _refuse(why: str, **given: Any) -> None:
 def _listed(what: What | Sequence[What]) -> list[What]:
     listed = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
     for each in listed:
+        if isinstance(each, str) and ("__global__" in each or "\n" in each):
+            raise InputError(
+                "A kernel's text stands for a path.", fix='Give gpuprof.Source(text, "its name").'
+            )
         if not (isinstance(each, (str, os.PathLike, Source)) or is_triton(each) or is_function(each)):
             raise InputError(
                 f"{getattr(each, '__name__', repr(each))} is no kernel.",
-                fix="Name a file, or give what triton.jit, numba.cuda.jit, cute.jit or cute.kernel made.",
+                fix="Name a file, or give a gpuprof.Source, or what triton.jit, cuda.jit or cute.jit made.",
             )
     return listed
 

@@ -28,6 +28,7 @@ def own_names(source: str) -> frozenset[str]:
     return own_types(source) | ({*defined, *_declared(source)} - defaults)
 
 
+@lru_cache(maxsize=16)
 def own_types(source: str) -> frozenset[str]:
     """The templates' parameters and types among them: what no macro may be called like in a header either."""
     code = masked(source)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gpuprof import signals
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError, ResultsError, did_you_mean
 from gpuprof.kernels.candidates import BLOCK
@@ -120,6 +121,7 @@ class SearchSpace(Struct, frozen=True):
         for axes in self.axes:
             own = problem.with_options(axes.kernel.options)
             for point in axes.points():
+                signals.check()  # of tens of thousands of points this takes a minute
                 params = dict(point.params)
                 try:
                     configured = configure(axes.kernel, own, point.block, params, device)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from synthetic_times import TILES, landscape
 
+from gpuprof import signals
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.request import Selection
@@ -26,6 +27,12 @@ def begun(*, timed):
     space = make_space([Selection(file.kernels[0])], named=True)
     search = SizeSearch(space, problem, load_card("h200"), 0, timed=timed)
     return search, {one.candidate.point: one.measurement for one in landscape(512, 3).points}
+
+
+def test_ctrl_c_ends_it_while_points_are_looked_through(monkeypatch):
+    monkeypatch.setattr(signals._requests, "count", 1)
+    with pytest.raises(KeyboardInterrupt):
+        begun(timed=False)
 
 
 def searched(reverse):
