@@ -5,10 +5,11 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Timer
 
 from gpuprof.commands.output import print_written
 from gpuprof.commands.own_header import built_header, with_own_header
-from gpuprof.console import say
+from gpuprof.console import say, tell
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.files import check_writable, same_file, write_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, read_source, shipped_ladder
@@ -16,6 +17,9 @@ from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
+
+#: A compiler that takes longer is told of.
+_PATIENCE_S = 5.0
 
 
 def write_starting_point(what: str, path: Path, *, force: bool, include: Sequence[Path] = ()) -> None:
@@ -31,7 +35,13 @@ def write_starting_point(what: str, path: Path, *, force: bool, include: Sequenc
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
     if built or (given.suffix in (".cu", ".cuh") and given.is_file()):
         text = built_header(given) if built else ""
-        _write(path, text or with_own_header(given, read_source(given), path.stem, include), force)
+        slow = Timer(_PATIENCE_S, tell, (f"The compiler still works on {given}.",))
+        slow.start()
+        try:
+            text = text or with_own_header(given, read_source(given), path.stem, include)
+        finally:
+            slow.cancel()
+        _write(path, text, force)
         words = ["gpuprof", "run", what if built else str(path), *(f"-I{folder}" for folder in include)]
         say(f"Next: complete what {path.name} marks TODO; {shlex.join(words)}")
         return

@@ -25,7 +25,7 @@ from gpuprof.cuda_source.brackets import split_list, without_template_lists
 from gpuprof.cuda_source.declarations import declarations, members
 from gpuprof.cuda_source.functions import KernelFunction, is_one_of_several, kernel_functions
 from gpuprof.cuda_source.host_launch import HostLaunch
-from gpuprof.cuda_source.masking import masked, without_spans
+from gpuprof.cuda_source.masking import masked, without_directives, without_spans
 from gpuprof.cuda_source.unfolding import unfolded
 from gpuprof.errors import GpuprofError, InputError
 from gpuprof.executor import ArrayUses, UnsupportedInstruction, Use, array_uses
@@ -92,7 +92,9 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
             values.append(next((one for one in held if one.rpartition("::")[2] == last), held[0]))
             continue
         number = read(host.formula, given) or ""
-        number = number if number.isdecimal() else str(1 if "bool" in declared.split() else _OWN)
+        number = (
+            number if number.removeprefix("-").isdecimal() else str(1 if "bool" in declared.split() else _OWN)
+        )
         values.append(number if declared == word else _usable(word))  # or it has no name
         if declared != word:
             own[values[-1]] = int(number)
@@ -242,7 +244,10 @@ def _aliases(code: str) -> dict[str, str]:
 
 
 #: Numbers and pointers that a type declares as its members.
-_DATA = re.compile(r"\s*([\w\s:]+?)([*\s]*\b\w+(?:\s*,[*\s]*\w+)*)\s*(?:=[^;,]*)?;\s*")
+_NAMED = r"[*\s]*\b\w+\s*(?:\[\s*\d+\s*\])?"
+_DATA = re.compile(rf"\s*([\w\s:]+?)({_NAMED}(?:\s*,{_NAMED})*)\s*(?:=[^;,]*)?;\s*")
+#: The longest array whose elements a header lists as a struct's members.
+_LISTED = 32
 
 
 def _members(struct: str, texts: Sequence[str]) -> list[Declared]:
@@ -260,12 +265,21 @@ def _members(struct: str, texts: Sequence[str]) -> list[Declared]:
             if member.is_function:
                 continue
             data = _DATA.fullmatch(member.code)
-            held = [declaration(f"{data[1]} {word}", known) for word in data[2].split(",")] if data else []
+            words = data[2].split(",") if data else []
+            parts = [part for word in words for part in _elements(word)]
+            held = [declaration(f"{data[1]} {part}", known) for part in parts] if data else []
             if not held or not all(element_type(part.type) for part in held):
                 return []
             found += held
         break
     return found
+
+
+def _elements(word: str) -> list[str]:
+    """A member of a struct by its name; an array's elements by theirs, none where they are too many."""
+    name, _, count = word.partition("[")
+    number = int(count.strip("] ") or 0)
+    return [f"{name.strip()}{index}" for index in range(number) if number <= _LISTED] if count else [name]
 
 
 _VARIABLE = re.compile(
@@ -301,7 +315,9 @@ def _instance(source: str, function: KernelFunction, deepest: int = 2) -> list[s
     """
     name = function.name.rpartition("::")[2]
     written, code = rf"\b{name}\s*<((?:[^<>;(){{}}]|<[^<>;(){{}}]*>|\([^<>;(){{}}]*\))*)>", masked(source)
-    found = re.search(rf"{written}\s*(?:<<\s*<|\()", code) or re.search(written, code)
+    found = None
+    for text in (without_directives(code), code):  # what macros make, before the macros
+        found = found or re.search(rf"{written}\s*(?:<<\s*<|\()", text) or re.search(written, text)
     given, place = (split_list(found[1]), found.start()) if found else ([], -1)
     for one in declarations(source) or () if deepest else ():
         if one.begin <= place < one.end:

@@ -247,6 +247,8 @@ class HostLaunch:
         match node:
             case ast.Constant(value=int() | float() as value) if value == int(value):
                 return ast.Constant(int(value))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+                return ast.Constant(-value)
             case ast.Name(id=name):
                 return self._value(name)
             case ast.Attribute(value=ast.Name(id=name), attr=member) if f"{name}.{member}" in self._known:

@@ -8,6 +8,7 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event
 
 import pytest
 from compile_support import compile_source
@@ -16,6 +17,7 @@ from unit_support import DEVICE, gpuprof
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.commands import new
 from gpuprof.commands.new import write_starting_point
 from gpuprof.commands.own_header import with_own_header
 from gpuprof.devices.cards import load_card
@@ -185,6 +187,11 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "sum(x, axis=1)", magnitude = "sum(abs(x), axis=1)"'},
         ),
         (
+            "struct Weights { float by[2]; int n; }; __global__ void mine(float *y, Weights w)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < w.n) y[i] = w.by[i % 2]; }",
+            {'value = ""': 'value = "where(arange(n) % 2 == 0, by0, by1)"', "[scalars]": "[scalars]"},
+        ),
+        (
             "#include <cuda_fp16.h>\n#define TAPS 3\n"
             "struct Grid { int nx, ny; float scale; long long step; };"
             " __constant__ float taps[2 * TAPS - 5]; __constant__ float shift;"
@@ -233,6 +240,13 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             " { int i = blockIdx.x * blockDim.x + threadIdx.x; float last = i < n ? x[n - 1 - i] : 0;"
             " cooperative_groups::this_grid().sync(); if (i < n) y[i] = last; }",
             {'value = ""': 'value = "flip(x)"'},
+        ),
+        (
+            "#define RUN(STEPS, BY) if (steps == STEPS) mine<STEPS, BY><<<n, STEPS>>>(x, n);\n"
+            "template <int STEPS, int BY> __global__ void mine(float *x, int n)"
+            " { if (threadIdx.x == STEPS - 1) x[blockIdx.x] = STEPS * BY; }\n"
+            "void run(float *x, int n, int steps) { RUN(7, -1) RUN(9, 3) }",
+            {'value = ""': 'value = "-7 * ones(n)"'},
         ),
         (
             "#define SCALED(T, NAME) __global__ void NAME##_k(const T *x, T *y, int n) \\\n"
@@ -309,6 +323,16 @@ def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
     assert measurement.outcome == "ok", measurement.reason
     with pytest.raises(InputError, match="has a header"):
         write_starting_point(str(path), bare, force=True)
+
+
+def test_a_compiler_that_takes_long_is_told_of(tmp_path, monkeypatch):
+    told, bare = Event(), tmp_path / "bare.cu"
+    bare.write_text("")
+    monkeypatch.setattr(new, "_PATIENCE_S", 0)
+    monkeypatch.setattr(new, "tell", lambda text: told.set())
+    monkeypatch.setattr(new, "with_own_header", lambda *given: str(told.wait(60)))
+    write_starting_point(str(bare), tmp_path / "mine.cu", force=False)
+    assert (tmp_path / "mine.cu").read_text() == "True"
 
 
 def test_of_several_kernels_it_takes_the_one_called_like_the_new_file(tmp_path, capsys):
