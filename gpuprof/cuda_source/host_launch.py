@@ -30,6 +30,16 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_COMPARISONS: dict[type[ast.cmpop], Callable[..., bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+#: `a < b ? c : d`.
+_CHOICE = re.compile(r"\s*([^?:]+)\?([^?:]+):([^?:]+)")
 #: What everybody calls a division that rounds up, wherever it is defined.
 _CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|ro?u?nd_?up))", re.IGNORECASE)
 #: What a program is told when it runs.
@@ -228,6 +238,8 @@ class HostLaunch:
             if self._depth > _DEEPEST:
                 raise UnreadableError
             plain = _CASTS.sub(r"\1", text)
+            if chosen := _CHOICE.fullmatch(plain):
+                plain = f"({chosen[2]}) if ({chosen[1]}) else ({chosen[3]})"
             with catch_warnings():
                 simplefilter("error")  # of what only looks like a number
                 return self._read(ast.parse(f"({plain})", mode="eval").body)
@@ -251,6 +263,13 @@ class HostLaunch:
                 return ast.Constant(-value)
             case ast.Name(id=name):
                 return self._value(name)
+            case ast.IfExp(
+                test=ast.Compare(left=left, ops=[op], comparators=[right]), body=body, orelse=other
+            ):
+                sides = _constant(self._read(left)), _constant(self._read(right))
+                if None in sides or type(op) not in _COMPARISONS:
+                    raise UnreadableError
+                return self._read(body if _COMPARISONS[type(op)](*sides) else other)
             case ast.Attribute(value=ast.Name(id=name), attr=member) if f"{name}.{member}" in self._known:
                 return self._value(f"{name}.{member}")
             case ast.Attribute(attr="multiProcessorCount"):

@@ -209,6 +209,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _about_macro(program.source, int(match["line"]))
     if "Unresolved extern function" in first:
         return "Another file defines it: a kernel file includes all that its kernels call."
+    if "static assertion failed" in first:
+        return "The file demands what the template's values, of entry or [parameters], or its macros are not."
     if "too much shared data" in first:
         return "More than 48 KiB must be extern __shared__, and dynamic_shared_bytes in the header."
     if "device-side kernel launch" in first:

@@ -95,8 +95,10 @@ def test_an_error_of_a_header_names_the_line_that_it_comes_from():
     first = '/cuda/scan.h(225): error: static assertion failed with "no tile"'
     during = "          detected during:\n            instantiation of x at line 240"
     mine = '            instantiation of y at line 29 of "k.cu"'
-    assert explained(first, during, mine)[0].endswith(f"{first}, from line 29 of k.cu")
-    assert explained(first, during, "", "k.cu(3): error: other", mine)[0].endswith(first)
+    assert explained(first, during, mine)[0].endswith(f"{first}, from line 29 of k.cu.")
+    what, fix = explained(first, during, "", "k.cu(3): error: other", mine)
+    assert what.endswith(f"{first}.")
+    assert "[parameters]" in fix
 
 
 @pytest.mark.parametrize(

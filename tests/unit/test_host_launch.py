@@ -107,6 +107,7 @@ def told(question, *given):
             ["64"],
             "0",
         ),
+        ("int t = (THREADS < 256) ? 64 : 32; k<<<THREADS == 1 ? W : H, t>>>(d_x, W, H);", ["h"], ["64"], "0"),
         # What the text does not tell:
         ("auto p = &other; p<<<1, 1, 1>>>(d_x, W, H);", None, None, None),
         ("k<<<(W + 7) / 8, W, f(H)>>>(d_x, W, W);", None, None, None),
