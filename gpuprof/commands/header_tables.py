@@ -33,6 +33,8 @@ _BYTES = {
 VECTOR = re.compile(r"(?<=[a-z])[234]\Z|(?<=bfloat16)2\Z")
 #: Threads of a block, where nothing says how many.
 THREADS = 256
+#: The type of a tensor map.
+_MAP = "CUtensorMap"
 #: Element types that values of so many bits most likely are, where PTX says no more.
 _OF_BITS = {"b8": "u8", "b16": "f16", "b32": "f32", "b64": "f64"}
 
@@ -162,6 +164,7 @@ class _Operation:
 
     Attributes:
         sizes: Integers that it takes or its launch is told, which formulas may name.
+        maps: What the tensor maps that it takes describe, by the name of that one.
         lists: What holds the arrays that it takes as an array of pointers, by the name of that one.
         arrays: Element types of its arrays.
         allocated: Extents of arrays that host code tells.
@@ -207,11 +210,14 @@ class _Operation:
         self.roles = {
             one.name: _role(one, compiled and one.name not in self.lists) for one in taken if one.is_array
         }
+        self.maps = {one.name: f"{one.name}_data" for one in taken if one.type == _MAP}
+        self.arrays |= dict.fromkeys(self.maps.values(), "f32")
+        self.roles |= dict.fromkeys(self.maps.values(), "in")
         self._symbols: dict[str, str] = {}
         self._guessed: list[str] = []
         self._add(around.variables)
         if not {"out", "inout"} & {*self.roles.values()}:
-            self.roles |= dict.fromkeys([one.name for one in taken if one.is_array][-1:], "out")
+            self.roles |= dict.fromkeys([*self.roles][-1:], "out")
 
     def _nbytes(self, name: str) -> int:
         return ELEMENT_TYPES[self.arrays[name]].nbytes * max(1, self._by_name[name].lanes)
@@ -251,13 +257,17 @@ class _Operation:
 
     def arguments(self) -> str:
         """What the kernel is given for each parameter; what no text tells is to do."""
-        names = {*self.arrays, *self.scalars, *self.sizes}
+        names = {*self.arrays, *self.scalars, *self.sizes, *self.maps}
         arguments, unknown = [], []
         for _, group in groupby(self._taken, lambda one: one.place):
             each = [*group]
             texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
-            untold = (one for one in each if not (one.is_array or one.kind) and (one.type or one.text))
-            unknown += [f"{one.name} ({one.type or one.text})" for one in untold]
+            untold = (
+                one
+                for one in each
+                if not (one.is_array or one.kind or one.type == _MAP) and (one.type or one.text)
+            )
+            unknown += [f"{one.name} ({one.type or one.text})" for one in untold if one.type or one.text]
             if each[0].member:
                 widths = ("" if one.is_array else _as(one.kind) for one in each)
                 texts = [f"{{{', '.join(map(''.join, zip(texts, widths, strict=True)))}}}"]
@@ -283,6 +293,9 @@ class _Operation:
             shape = listed_texts(self._shape(name))
             called = self.lists.get(name, name)
             yield f'{called} = {{ shape = {shape}, dtype = "{kind}"{role} }}{notes.get(self.roles[name], "")}'
+        for name, called in self.maps.items():
+            yield f"[tensor_maps.{name}] # TODO: type, box, swizzle_bytes … as the host encodes it"
+            yield f'array = "{called}"\nbox = ["1"]'
         for one in (one for one in self._taken if one.handle):
             yield f"[{one.handle}.{one.name}] # TODO: filter, address, normalized … as the host has them"
             if one.lanes:

@@ -23,7 +23,9 @@ NAMES = "__nv_name_map"
 _COUNT = re.compile(r"\d+ (?:catastrophic )?errors? detected")
 _ERROR = re.compile(r"\berrors?\b(?: detected|[^:(]*:)|ptxas fatal")
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
-_OWN_ERROR = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): catastrophic error: #error")
+_ERROR_AT = re.compile(r"(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error:")
+#: Characters of a line that an error quotes.
+_LONGEST_QUOTE = 80
 #: What NVRTC adds to that where it was told of no folder.
 _NO_FOLDERS = " (no directories in search list)"
 _UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
@@ -98,6 +100,7 @@ def explain(
         absent = [name for name in program.absent if f'"{name} is not found' in log]
         if absent and unknown in ("", _HALF, _UNKNOWN):
             first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
+            meant = "" if package_of(absent[0]) else meant
             fix = f"{meant}? Else: " * bool(meant) + _about_file(program, absent[0])
         stop = "." if (fix or not own) and not first.endswith(".") else ""
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
@@ -194,8 +197,13 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _CONFINED.replace(
             "DIR", f"{above[1]}, seen from the file that includes it" if above else "DIR"
         )
-    if match := _OWN_ERROR.match(first):
-        code = masked(program.headers.get(match["file"]) or program.source)
+    if match := _ERROR_AT.match(first):
+        text = program.headers.get(match["file"]) or program.source
+        line = text.splitlines()[int(match["line"]) - 1 :][:1]
+        if "unrecognized token" in first and line:
+            return f"The line is no C++: {line[0].strip()[:_LONGEST_QUOTE]}"
+    if match and "#error" in first:
+        code = masked(text)
         lines = code.splitlines(keepends=True)[: int(match["line"]) - 1]
         asked = " and ".join(f"`{text}`" for text in conditions_at(code, sum(map(len, lines))))
         return f"The file says so itself, under {asked}: define what it wants, {_DEFINE}"

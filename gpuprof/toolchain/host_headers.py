@@ -130,6 +130,7 @@ def _all() -> dict[str, str]:
     texts = dict.fromkeys((*_OF_CUDA, *_OF_C, *_OF_CPP), "")
     texts |= {name: _forwarded(name) for name in _IN_CUDA_STD}
     texts |= {"climits": '#include "limits.h"\n', "cfloat": '#include "float.h"\n'}
+    texts["cudaTypedefs.h"] = '#include "cuda.h"\n'
     texts["cufftXt.h"] = '#include "cufft.h"\n'
     texts["bits/stdc++.h"] = "".join(
         f'#include "{name}"\n' for name in ("cstddef", "cstdint", "climits", "cfloat", "cmath", "algorithm")

@@ -242,6 +242,20 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "flip(x)"'},
         ),
         (
+            "#include <cuda.h>\n#include <cuda/ptx>\nnamespace ptx = cuda::ptx;\n"
+            "__global__ void mine(const __grid_constant__ CUtensorMap map, float *y, int n)"
+            " { alignas(128) __shared__ float x[64]; __shared__ uint64_t bar; if (threadIdx.x == 0)"
+            " { ptx::mbarrier_init(&bar, 1); ptx::fence_proxy_async();"
+            " int32_t at[1] = {(int)blockIdx.x * 64};"
+            " ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, x, &map, at, &bar);"
+            " ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar,"
+            " 256); }"
+            " __syncthreads(); while (!ptx::mbarrier_try_wait_parity(&bar, 0));"
+            " int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = x[threadIdx.x]; }"
+            " void run(CUtensorMap map, float *y, int n) { mine<<<(n + 63) / 64, 64>>>(map, y, n); }",
+            {'value = ""': 'value = "map_data"', 'box = ["1"]': 'box = ["64"]'},
+        ),
+        (
             "#define RUN(STEPS, BY) if (steps == STEPS) mine<STEPS, BY><<<n, STEPS>>>(x, n);\n"
             "template <int STEPS, int BY> __global__ void mine(float *x, int n)"
             " { if (threadIdx.x == STEPS - 1) x[blockIdx.x] = STEPS * BY; }\n"

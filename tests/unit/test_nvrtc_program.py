@@ -283,6 +283,8 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     asked = refusal(f'#include "mine.h"\n#ifndef TILE\n#error "TILE, please"\n#endif\n{KERNEL}')
     assert asked.what.endswith('(3): catastrophic error: #error directive: "TILE, please".')
     assert "under `#ifndef TILE`: define what it wants" in asked.fix
+    fenced = refusal(f"```cuda\n{KERNEL}")
+    assert fenced.fix == "The line is no C++: ```cuda"
     misspelt = refusal('#include "mine.h"\n__global__ void k(int *x) { *x = threadIdxx.x; }')
     assert misspelt.fix.startswith("Did you mean threadIdx? Else: In quotes it is looked for")
     drawn = "__global__ void k(float *x) { *x = curand_uniform(nullptr); }"
