@@ -113,8 +113,9 @@ READ = "7 * BM // 4"
 MULTIPLIED = "BM * BN * 41 // 1600"
 MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
-CYCLES = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST)) + 4000 * (WAVES - 1)" # each wave begins anew
-WRITES = "(4 * WAVES + 14 * (CLUSTER - SAME_K) // CLUSTER) * BM * BN // 128" # and what blocks send each other
+STREAMED = "48000 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
+CYCLES = "WAITS * (55 + max(STREAMED, MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))) + 4000 * (WAVES - 1)" # each wave begins anew
+WRITES = "(4 * WAVES * SAME_K + 17 * (CLUSTER - SAME_K)) * BM * BN // (128 * CLUSTER)" # of a block its part of the tile, and what it sends the others
 MEETS = "CLUSTER + 3" # as in wgmma_store
 
 [parameters]

@@ -270,7 +270,8 @@ READ = "7 * BM // 4" # from shared memory,
 MULTIPLIED = "BM * BN * 41 // 1600" # and for the products
 MOST = "max(FETCHED, READ, MULTIPLIED)"
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
-BUSY = "WAITS * (55 + MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))" # with what of the shorter is not hidden
+STREAMED = "48000 * (M + N) * K // (l2_bytes * WAITS)" # each of which takes so long from memory in any shape,
+BUSY = "WAITS * (55 + max(STREAMED, MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST)))" # with what of the shorter is not hidden
 CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY" # of two warpgroups each multiplies, then writes
 LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN and not TURNED else 0" # whether a tile's results wait in registers, and are written to C beside the next one's products
 WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) * (3 if LATE and N % 64 == 0 else 4) // 256" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first; of whole lines a quarter beside products
