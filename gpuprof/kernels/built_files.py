@@ -45,7 +45,7 @@ def read_built(path: Path) -> BuiltFile:
     try:
         header = f"/*gpuprof {read_input(beside)}*/" if beside.is_file() else ""
         if path.suffix == ".ptx":
-            return _of_ptx(read_input(path, _MOST_BYTES).rstrip("\0"), path, header, beside, path.parent)
+            return _of_ptx(read_input(path, _MOST_BYTES), path, header, beside, path.parent)
         cubin = read_content(path, _MOST_BYTES)
         entries = tuple(kernels_in(cubin))
     except PATH_ERRORS as error:
@@ -61,6 +61,7 @@ def built_of_ptx(ptx: str, path: Path) -> BuiltFile:
 
 def _of_ptx(ptx: str, path: Path, header: str, beside: Path, folder: Path | None) -> BuiltFile:
     """PTX, whose lines are those of the file that its `.loc` names, where that is beside it; else its own."""
+    ptx = ptx.rstrip("\0")  # with which NVRTC ends it
     source = _named_source(ptx, folder) if folder is not None else None
     built = Built(ptx=_LOC.sub("", ptx) if source is None else ptx)
     place = (header, beside) if header else (ptx, path)

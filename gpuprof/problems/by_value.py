@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from gpuprof.errors import InputError, asked
+from gpuprof.errors import InputError, asked, foreign
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range, numpy_dtype
@@ -188,8 +188,9 @@ def _array(name: str, value: Any) -> Array:
         if hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        first = str(error).partition("\n")[0] or type(error).__name__
         raise InputError(
-            f"{name} cannot be read as an array: {str(error).partition(chr(10))[0] or type(error).__name__}.",
+            f"{name} cannot be read as an array: {foreign(first)}.",
             fix="Arrays are copied from the host: an array of a GPU has a method for that, cpu() or get().",
         ) from error
     raise InputError(

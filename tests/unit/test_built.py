@@ -4,6 +4,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from gpuprof.commands.new import write_starting_point
 from gpuprof.cubin_file import SECTION, CubinFile, kernels_in, misplaced_shared
 from gpuprof.errors import CompileError, HeaderError, InputError
 from gpuprof.executor import load_program
-from gpuprof.kernels.built_files import read_built
+from gpuprof.kernels.built_files import built_of_ptx, read_built
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.problems.problem import Problem
 from gpuprof.toolchain import assembling
@@ -304,6 +305,10 @@ def test_ptxas_makes_the_machine_code_of_ptx(kernel):
         load_ptx(plain.replace("st.global.f32", "st.global.f99"), ["scale"], "sm_90", "mine.ptx")
     (newer,) = load_ptx(plain.replace(".version 8.0", ".version 99.0"), ["scale"], "sm_90", "mine.ptx")
     assert (newer.cubin, newer.entry) == (b"", kernel.entry)
+
+
+def test_the_null_character_with_which_nvrtc_ends_ptx_is_no_part_of_it(kernel):
+    assert built_of_ptx(f"{kernel.ptx}\0", Path("mine.ptx")) == built_of_ptx(kernel.ptx, Path("mine.ptx"))
 
 
 def test_a_program_measures_ptx_without_a_header(tmp_path, kernel):
