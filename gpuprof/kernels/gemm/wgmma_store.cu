@@ -450,12 +450,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             if (IN_TURN && number > 0) // a barrier tells two times apart, not three
                 wait(passed + 8 * (group ^ 1), (number - 1) / 2 % 2);
             int m0 = 0, n0 = 0;
+            if (number == 0)
+                find(tile, m0, n0); // while the first tiles of k come
             float sum[GROUP_ROWS * BN / 128];
 #pragma unroll 1
             for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
                 wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
                 multiply_tiles(sum, stages + turn % STAGES * STAGE, m_group, k_tile > 0);
-                if (k_tile == 0)
+                if (number > 0 && k_tile == 0)
                     find(tile, m0, n0); // while tensor cores multiply
                 if (LATE && stored < BN && k_tile > 0 && (k_tile + group) % 2)
                     store_next(); // one warpgroup after the other, while products go on
