@@ -276,7 +276,7 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
         1 / _SECTORS_PER_PASS,
         counts.get("seen_placed_lines", 0.0) / _SECTORS_PER_PASS / seen if seen else 0.0,
     )
-    passes = max(sectors * spread, requests)
+    passes = max(sectors * (counts["seen_passes"] / seen if counts.get("seen_passes") else spread), requests)
     if family != "global_load" or not seen:
         useful = counts.get("useful_bytes", 0.0) / times
         partial = family == "global_store" and useful < _PARTIAL * SECTOR_BYTES * sectors

@@ -592,6 +592,9 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     shared = {**requests[1, "global_load"], "seen_missed": 5, "seen_fresh": 5, "seen_shared": 15}
     (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
+    shared = {**shared, "seen_passes": 60}
+    (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
+    assert found[16].passes == 4 * 60 / 40
 
 
 def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000, copied: int = 0) -> Counter[str]:
@@ -624,6 +627,16 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
     seen = watched([32 * lanes + 16 * step for step in range(2)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
+
+
+def test_l1_passes_data_by_banks_and_by_where_it_finds_lines() -> None:
+    """As an H200 took cycles for a warp's loads of words, so many bytes from each lane to the next."""
+    cycles = {4: 1.15, 8: 2.1, 36: 3.04, 64: 15.5, 128: 32.1, 132: 8.73, 192: 16.1, 800: 12.9, 1332: 10.5}
+    for apart, taken in cycles.items():
+        places = [np.arange(32) * apart // 4 + step for step in range(32)]
+        assert watched(places, reads=True)["passes"] / 32 == pytest.approx(taken, rel=0.2), apart
+    # Stores were not measured.
+    assert not watched([np.arange(32)], reads=False)["passes"]
 
 
 def test_runs_go_on_from_access_to_access() -> None:

@@ -23,7 +23,7 @@ from gpuprof.kernels.shape import ConfiguredCase
 
 _L1_BYTES, _SECTOR_BYTES, _LINE_BYTES = 256 << 10, 32, 128
 _SECTOR, _LINE_SECTORS, _WORD = 5, 2, 2
-#: Where a number stands beside an address, or its sector.
+#: Where a number stands beside an address, or its word; a sector without one.
 _HIGH, _LOW = 45, (1 << 42) - 1
 #: Sectors that are looked at, of a whole launch.
 _WATCHED = 400_000
@@ -37,6 +37,13 @@ _FEW = 4096
 _TELLING = 16
 #: Bytes that a place moves along an axis that no two blocks differ along.
 _UNSEEN = 1 << 40
+#: Banks of L1's data, of a word each.
+_BANKS = 32
+#: L1 finds four lines in a pass, one in each of four parts. The part that has a line, by the last bits of its
+#: number: from an H200, where lanes of a warp read an element each, 4 to 16,384 bytes from one to the next.
+_PARTS = np.zeros(1, np.int64)
+for _part in (1, 2, 1, 2, 3, 1, 2):
+    _PARTS = np.append(_PARTS, _PARTS ^ _part)
 #: Its multiples, without their whole parts, are evenly spread.
 _GOLDEN = 0.6180339887498949
 
@@ -47,7 +54,8 @@ class CacheWatch(Observer):
     Attributes:
         seen: By number of the launch, counting site, or source line of a bulk copy, and whether it reads:
             sectors, and lines, that warps ask for, and lines beginning where other blocks do, `placed_lines`;
-            of loads those that L1 did not hold, `missed`, those that another warp missed at the same time,
+            of loads the `passes` of L1's data path, those sectors that L1 did not hold, `missed`, those that
+            another warp missed at the same time,
             `shared`, and those that the block asks L2 for first, `fresh`, and of these those that DRAM has
             brought with the other half of 64 bytes, `brought`; of stores the lines of all warps together,
             `own_lines`, those that the store before wrote to as well, `again`, and the sectors that it did
@@ -201,12 +209,14 @@ class CacheWatch(Observer):
             self._unseen = 0.0
         seen["looks"] += 1
         index = _of_block(one.index, self._place).astype(np.int64)
-        warps = np.arange(one.mask.warps, dtype=np.int64)[:, None] << 42
-        each = warps | buffer.address + index * one.size >> _SECTOR
+        warps = np.arange(one.mask.warps, dtype=np.int64)[:, None] << _HIGH
+        each = warps | buffer.address + index * one.size >> _WORD
         if not one.mask.whole:
             shape = (one.mask.warps, 32)
             each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
-        found = _distinct(each)
+        found = _distinct(each >> _SECTOR - _WORD)
+        if reads:
+            seen["passes"] += _passes(each, one.size, found)
         seen["sectors"] += len(found)
         lines = _lines(found, self.moving.get(key))
         seen["lines"] += lines[0]
@@ -263,6 +273,22 @@ def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
     apart = max(1, math.gcd(_LINE_BYTES, *(moves or ())) // _SECTOR_BYTES)
     lines = [sectors + shift >> _LINE_SECTORS for shift in range(0, 1 << _LINE_SECTORS, apart)]
     return [1 + int(np.count_nonzero(each[1:] != each[:-1])) for each in lines] * apart
+
+
+def _passes(words: Any, size: int, sectors: Any) -> int:
+    """Passes of L1's data path: of each warp, words of its busiest bank, or lines of its busiest part."""
+    if size > 1 << _WORD:
+        words = words[..., None] + np.arange(size >> _WORD)
+    words, lines = _distinct(words), _distinct(sectors >> _LINE_SECTORS)
+    warps = words >> _HIGH, lines >> _HIGH + _WORD - _SECTOR - _LINE_SECTORS
+    banks = _most(warps[0], words % _BANKS, _BANKS)
+    return int(np.maximum(banks, _most(warps[1], _PARTS[lines % len(_PARTS)], 4)).sum())
+
+
+def _most(warps: Any, parts: Any, count: int) -> Any:
+    """How many places the part that has most of them has, of each warp, from those of each place."""
+    found = np.bincount(warps * count + parts)
+    return np.append(found, np.zeros(-len(found) % count, np.int64)).reshape(-1, count).max(axis=1)
 
 
 def _runs(sectors: set[int], before: set[int]) -> int:
