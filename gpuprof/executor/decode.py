@@ -30,6 +30,7 @@ from gpuprof.executor.program.guesses import checked_guesses, exchanged_loads, i
 from gpuprof.executor.program.loops import (
     Loop,
     loops_of,
+    meet_within_loops,
     only_waiting,
     waiting_loops,
 )
@@ -299,7 +300,9 @@ def _kernel(ptx: str, entry: str) -> Function:
 def _flow(function: Function) -> list[BasicBlock]:
     alone = prod(function.limits.get("reqnctapercluster", ())) == 1
     body = with_maps_as_stores(function)
-    return basic_blocks(in_lone_blocks(body) if alone else body)
+    blocks = basic_blocks(in_lone_blocks(body) if alone else body)
+    meet_within_loops(blocks)
+    return blocks
 
 
 @lru_cache(maxsize=1)

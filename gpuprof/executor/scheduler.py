@@ -171,6 +171,8 @@ class Scheduler:
             if path.block == EXIT_BLOCK:
                 break
             block = blocks[path.block]
+            if block.left_to and self._joins.left(path):
+                break
             if waiting is not None and path.block not in waiting.body:
                 waiting = None
             if path.registers is None:
@@ -313,11 +315,9 @@ class Scheduler:
         return False
 
     def _split(self, block: RunnableBlock, path: BranchPath, sides: list[tuple[int, Mask]]) -> None:
-        join, rejoin = path.above, block.rejoin
-        if rejoin != path.rejoin:
-            join = Join(rejoin, path.mask.lanes, path.rejoin, path.above)
-        elif join is not None:
-            join.pending -= 1  # the path is replaced by its two sides
+        join, rejoin = path.above, path.rejoin
+        for place in self._joins.ahead(block, path):
+            join, rejoin = Join(place, path.mask.lanes, rejoin, join, pending=1), place
         for target, mask in sides:
             if target == EXIT_BLOCK:
                 self._exit(mask)
@@ -327,7 +327,7 @@ class Scheduler:
             BranchPath(target, mask, rejoin, join, memory=memory and memory.copy()) for target, mask in going
         ]
         if join is not None:
-            join.pending += len(going)
+            join.pending += len(going) - 1  # the path is replaced by its sides
             self._resume(join)
 
     def _park(self, stall: Stall, paths: list[BranchPath]) -> None:

@@ -47,6 +47,36 @@ def test_branches_on_a_predicate_that_does_not_hold():
         assert result.counters["branch_divergent_warps"] == (limit == 20)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_lanes_wait_in_each_iteration_for_all_that_have_not_left_the_loop(seed):
+    source = """extern "C" __global__ void k(const int *x, int *out, int n) {
+    int s = threadIdx.x;
+    for (int i = 0; i < n; ++i) {
+        const int v = x[s];
+        if (v & 1) {
+            s = x[s + 64];
+            if (s % 8 == 5) break;
+        }
+        s ^= x[v + 128];
+    }
+    out[threadIdx.x] = s;
+}"""
+    x = np.random.default_rng(seed).integers(64, size=192, dtype=np.int32)
+    expected, requests, inside = np.arange(32), 0, np.ones(32, np.bool_)
+    for _ in range(20):
+        if not inside.any():
+            break
+        v = x[expected]
+        odd = inside & (v % 2 == 1)
+        expected = np.where(odd, x[expected + 64], expected)
+        inside = inside & ~(odd & (expected % 8 == 5))
+        expected = np.where(inside, expected ^ x[v + 128], expected)
+        requests += 1 + int(odd.any()) + int(inside.any())
+    (_, out), result = run_cuda(source, x, np.zeros(32, np.int32), scalars=(20,), block=(32, 1, 1))
+    assert out.array().tolist() == expected.tolist()
+    assert result.counters["global_load_requests"] == requests
+
+
 @dataclass
 class Node:
     """A basic block of which only its successors matter."""

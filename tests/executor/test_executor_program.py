@@ -9,6 +9,7 @@ from executor_harness import refused
 
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
+from gpuprof.executor.program.loops import meet_within_loops
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Instruction, Label
@@ -240,3 +241,38 @@ def test_only_lines_of_the_kernels_own_file_call():
     first, second = (number for number, text in enumerate(lines, 1) if text == "bar.sync 0;")
     assert [call_line(INLINED, "k", number) for number in (first, second, at["ret;"])] == [12, 0, 0]
     assert [callers(INLINED, "k", line) for line in (4, 8, 14)] == [[12], [], []]
+
+
+#: A loop that `leave` leads out of, in a branch; alone, in a loop, and in one that it may also leave.
+_LOOP = """{0}: @%p1 bra {0}_on;
+  ld.shared.b32 %r1, [tile]; {1}
+  st.shared.b32 [tile], %r1;
+{0}_on: add.u32 %r1, %r1, 1; @%p2 bra {0};
+"""
+_ONCE = _LOOP.format("a", "@%p3 bra out;")
+
+
+@pytest.mark.parametrize(
+    ("text", "sooner"),
+    [
+        (_ONCE, {0: 3, 1: 2}),
+        (f"o: mov.u32 %r1, 1; {_ONCE} st.shared.b32 [tile], %r2; @%p4 bra o;", {1: 4, 2: 3, 4: 5}),
+        ("o: mov.u32 %r1, 1;" + _LOOP.format("a", "@%p3 bra end;") + "end: @%p4 bra o;", {1: 4, 2: 3}),
+        # ptxas gives lanes that stay in the inner loop no place of their own where others leave the outer.
+        (
+            "o: mov.u32 %r1, 1;" + _LOOP.format("a", "@%p3 bra out; @%p4 bra end;") + "end: @%p4 bra o;",
+            {1: 6, 2: 3, 3: 6, 5: 6},
+        ),
+        (_LOOP.format("a", "@%p3 ret;"), {}),
+        (
+            _ONCE.replace("ld.shared", "ld.volatile.shared").replace("@%p1", "setp.eq.u32 %p2, %r1, 0; @%p1"),
+            {},
+        ),
+    ],
+)
+def test_lanes_meet_in_a_loop_before_those_that_left_it(text, sooner):
+    blocks = basic_blocks(body(f"{text}\nout: st.shared.b32 [tile], %r3; ret;"))
+    meet_within_loops(blocks)
+    assert {n: block.sooner for n, block in enumerate(blocks) if block.sooner is not None} == sooner
+    left = {block.rejoin for block in blocks if block.sooner is not None}
+    assert {n for n, block in enumerate(blocks) if block.left_to} == left

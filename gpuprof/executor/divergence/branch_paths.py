@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.program.flow import EXIT_BLOCK
+from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock
 from gpuprof.executor.steps.batch import Batch
 
 
@@ -188,6 +188,23 @@ class Joins:
                 self.loose = self.loose | going.any(axis=2, keepdims=True)
                 return [self._leave(join, going)]
         return []
+
+    @staticmethod
+    def ahead(block: BasicBlock, path: BranchPath) -> list[int]:
+        """Return where the sides of a branch will meet and none awaits them yet, the outermost first."""
+        if block.sooner is None:
+            return [block.rejoin] if block.rejoin != path.rejoin else []
+        awaited = {path.rejoin, *(join.rejoin for join in joins_from(path.above))}
+        places = [block.sooner] if block.rejoin in awaited else [block.rejoin, block.sooner]
+        return places if block.sooner not in awaited else []
+
+    def left(self, path: BranchPath) -> bool:
+        """Take lanes from the joins that they left where they are; False if they left none."""
+        joins = joins_from(path.above)
+        left = next((n for n, join in enumerate(joins, 1) if join.rejoin == path.block), 0)
+        for join in joins[:left]:
+            join.lanes = join.lanes & ~path.mask.lanes
+        return bool(left)
 
     def _still_to_come(self, join: Join, paths: list[BranchPath]) -> Bools:
         return lanes_of((path for path in paths if join in joins_from(path.above)), self.batch)

@@ -38,7 +38,9 @@ class BasicBlock:
 
     The body is without the instruction that ends the block, `last`. `target` is where a branch goes when its
     predicate holds, or a jump or passed barrier always, or a switch whose register holds none of `cases`.
-    `rejoin` is the immediate post-dominator, where lanes that a branch parts meet again.
+    `rejoin` is the immediate post-dominator, where lanes that a branch parts meet again. Before that, those
+    that stay in a loop which others leave meet at `sooner`, unless it is None; the others come to a block
+    with `left_to`.
     """
 
     body: list[Instruction] = field(default_factory=list)
@@ -47,6 +49,8 @@ class BasicBlock:
     target: int = EXIT_BLOCK
     otherwise: int = EXIT_BLOCK
     rejoin: int = EXIT_BLOCK
+    sooner: int | None = None
+    left_to: bool = False
     cases: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -173,15 +177,23 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
         # Only early ends follow there, so these count after all.
         whole = _post_dominators(blocks)
         after = {i: whole[i] if found == everything else found for i, found in after.items()}
-    # The nearest post-dominator is the one that all the others post-dominate.
-    times, nearest = Counter(after.values()), {found: i for i, found in after.items()}
-    for i, block in enumerate(blocks):
-        others = after[i] & ~bit_of(i)
+    for i, place in nearest(after).items():
+        if i != EXIT_BLOCK:
+            blocks[i].rejoin = place
+
+
+def nearest(after: Mapping[int, int]) -> dict[int, int]:
+    """Return of the post-dominators of each block the nearest: the one that all the others post-dominate."""
+    times, known = Counter(after.values()), {found: i for i, found in after.items()}
+    places = {}
+    for i, found in after.items():
+        others = found & ~bit_of(i)
         if times[others] == 1:
-            block.rejoin = nearest[others]
+            places[i] = known[others]
         else:
             among = (p for p in after if others & bit_of(p))
-            block.rejoin = max(among, key=lambda p: after[p].bit_count(), default=EXIT_BLOCK)
+            places[i] = max(among, key=lambda p: after[p].bit_count(), default=EXIT_BLOCK)
+    return places
 
 
 def _early_ends(blocks: list[BasicBlock]) -> set[int]:

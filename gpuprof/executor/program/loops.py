@@ -3,8 +3,8 @@
 """Loops, and which of them may be there to wait: what other threads do decides how often these repeat."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
 from operator import and_
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from gpuprof.executor.program.flow import (
     End,
     before_each,
     bit_of,
+    nearest,
     passed_always,
     reached,
     reads_and_writes,
@@ -121,6 +122,34 @@ def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
             entries = tuple(one for one in comers if one not in body)
             loops[header] = Loop(entries, frozenset(body), _in_each_iteration(blocks, header, body, last))
     return loops
+
+
+def meet_within_loops(blocks: list[BasicBlock]) -> None:
+    """Find where lanes meet in a loop's iteration before others of their warp that left the loop.
+
+    ptxas lets `for (;;) { if (a) { if (b) break; x } y }` meet before y: who leaves does so for good (BREAK).
+    Of loops in one another, lanes may leave the outermost that they can leave on their way, and no other.
+    Loops that may be there to wait are left out, whose lanes are told apart by what they find.
+    """
+    waiting = {number for loops in waiting_loops(blocks).values() for loop in loops for number in loop.body}
+    for header, loop in sorted(loops_of(blocks).items(), key=lambda item: -len(item[1].body)):
+        inside = {number: loop.body.intersection(blocks[number].successors) for number in sorted(loop.body)}
+        ways = {n: {EXIT_BLOCK if goal == header else goal for goal in inside[n]} for n in inside}
+        for number, place in nearest(passed_always(ways, EXIT_BLOCK)).items():
+            if EXIT_BLOCK in (number, place) or number in waiting:
+                continue
+            block = blocks[number]
+            if block.end in (End.BRANCH, End.SWITCH) and block.sooner is None and place != block.rejoin:
+                before = reached([number], partial(_but, ways, place))
+                goals = {goal for one in before for goal in blocks[one].successors} - {EXIT_BLOCK}
+                if not goals <= loop.body:
+                    block.sooner = place
+                    if block.rejoin != EXIT_BLOCK:
+                        blocks[block.rejoin].left_to = True
+
+
+def _but(ways: Mapping[int, set[int]], place: int, number: int) -> set[int]:
+    return ways[number] - {place}
 
 
 def _body(before: list[list[int]], header: int, last: Iterable[int]) -> set[int]:
