@@ -15,6 +15,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+#: Its odd multiples are evenly spread over 32 bits, however many there are: half the golden ratio.
+_GOLDEN = 0x4F1BBCDC
+
 
 class Stratum(Struct, frozen=True):
     """Blocks that should do the same work: a box of the grid, of which some blocks run."""
@@ -38,9 +41,16 @@ class Stratum(Struct, frozen=True):
         if self.chosen == self.size:
             number = np.arange(first, last, dtype=np.int64)
         else:
-            # Off the diagonal of the box. In Python's integers: the product may need more than 64 bits.
-            size, twice = self.size, 2 * self.chosen
-            number = np.array([(2 * i + 1) * size // twice for i in range(first, last)], dtype=np.int64)
+            # One in each of so many equal parts, elsewhere in each: off the diagonal of the box, and of
+            # whatever period the grid has. In Python's integers: the product may need more than 64 bits.
+            free = self.size - self.chosen
+            number = np.array(
+                [
+                    (i * self.size + (_GOLDEN * (2 * i + 1) % (1 << 32) * free >> 32)) // self.chosen
+                    for i in range(first, last)
+                ],
+                dtype=np.int64,
+            )
         x, y, z = self.axes
         inside = number % len(x), number // len(x) % len(y), number // (len(x) * len(y))
         return np.stack([i + axis.start for i, axis in zip(inside, (x, y, z), strict=True)], axis=1)

@@ -53,6 +53,13 @@ def test_a_sample_has_corners_edges_and_interior():
     assert sorted(stratum.size for stratum in sample.strata) == [1, 1, 1, 1, 8, 8, 8, 8, 64]
 
 
+def test_blocks_that_repeat_along_a_row_are_not_all_met_at_one_place():
+    for period in (3, 8, 32, 65, 128):
+        for rows in (64, 127, 128, 1000):
+            row = choose_blocks((period * rows, 1, 1), 8)
+            assert len(set(row.blocks(1, row.count - 1).indices[:, 0] % period)) > 1, (period, rows)
+
+
 def test_an_empty_sample_is_refused():
     with pytest.raises(ValueError, match="at least one"):
         choose_blocks((2, 2, 1), 0)
