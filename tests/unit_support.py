@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several unit tests share: a device, kernel files, and hypothesis strategies for the results types."""
 
+import dataclasses
 import math
 import os
 import subprocess
@@ -175,9 +176,10 @@ def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values_of, items))
     if origin is Mapping:
         return st.dictionaries(st.text(max_size=5), values_of(get_args(kind)[1]), min_size=fewest, max_size=2)
-    if issubclass(kind, Struct):
+    if dataclasses.is_dataclass(kind) or issubclass(kind, Struct):
         hints = get_type_hints(kind, include_extras=True)
-        return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in structs.fields(kind)})
+        fields = (structs if issubclass(kind, Struct) else dataclasses).fields(kind)
+        return st.builds(kind, **{field.name: values_of(hints[field.name]) for field in fields})
     scalars: dict[Any, st.SearchStrategy[Any]] = {
         str: st.text(max_size=12),
         bytes: st.binary(max_size=5),

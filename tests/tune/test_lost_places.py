@@ -12,7 +12,7 @@ import pytest
 from synthetic_runs import tuned_run
 from synthetic_times import TILES
 
-from gpuprof import store
+from gpuprof import files, store
 from gpuprof.commands import output, tune
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import ExitCode, OutputError
@@ -80,9 +80,12 @@ def test_folder_that_is_removed_while_the_page_is_rendered_comes_back_whole(sear
 
 def test_page_that_cannot_be_written_leaves_the_results_and_says_how_to_make_it(search, monkeypatch, capfd):
     def refuse(path, text):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        if path.name == files.REPORT_NAME:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path, text)
 
-    monkeypatch.setattr(output, "replace_text", refuse)
+    real = files.replace_text
+    monkeypatch.setattr(files, "replace_text", refuse)
     with pytest.raises(OutputError) as caught:
         search()
     assert "Cannot write out/report.html: No space left on device" in caught.value.what
