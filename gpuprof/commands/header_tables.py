@@ -267,7 +267,7 @@ class _Operation:
                 for one in each
                 if not (one.is_array or one.kind or one.type == _MAP) and (one.type or one.text)
             )
-            unknown += [f"{one.name} ({one.type or one.text})" for one in untold if one.type or one.text]
+            unknown += [f"{one.name} ({one.type or one.text})" for one in untold]
             if each[0].member:
                 widths = ("" if one.is_array else _as(one.kind) for one in each)
                 texts = [f"{{{', '.join(map(''.join, zip(texts, widths, strict=True)))}}}"]

@@ -25,6 +25,7 @@ from msgspec import Struct
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.bounds.parts import PARTS
 from gpuprof.errors import InputError, did_you_mean
+from gpuprof.operators import COMPARISONS
 from gpuprof.text import format_extent
 
 #: Longest gate: a person wrote it.
@@ -75,14 +76,6 @@ _UNFIT = {
     ),
     **dict.fromkeys(("gain", "vs_reference", "vs_fastest"), "compares a case with others of its run"),
     "published_us": "was measured by others, elsewhere",
-}
-_RELATIONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
 }
 
 
@@ -205,7 +198,7 @@ class _GateReader:
         raise self._error(node, "this is no condition.", _EXAMPLES)
 
     def _clause(self, named: ast.expr, relation: ast.cmpop, value: ast.expr, *, changed: bool) -> Clause:
-        holds, given = _RELATIONS.get(type(relation)), self._literals.get(value.col_offset)
+        holds, given = COMPARISONS.get(type(relation)), self._literals.get(value.col_offset)
         if holds is None or given is None or not isinstance(named, ast.Name | ast.Attribute):
             raise self._error(named, "this is no condition.", _EXAMPLES)
         name = ast.unparse(named)

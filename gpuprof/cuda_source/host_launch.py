@@ -3,7 +3,6 @@
 """How a file's own host code launches a kernel: as formulas of what the kernel takes, as far as it tells."""
 
 import ast
-import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from msgspec import Struct
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.masking import masked, without_directives
+from gpuprof.operators import ARITHMETIC, COMPARISONS
 from gpuprof.records import replace
 
 #: What says nothing to a formula of integers: casts, namespaces, and the suffix of a number.
@@ -23,21 +23,6 @@ _CASTS = re.compile(
     r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:unsigned|int|long|size_t|float|double|u?int\d+_t)\s*(?=\()"
     r"|\b[A-Za-z_]\w*\s*::|(?<=\bmin|\bmax|div)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
 )
-_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[..., bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
 #: `a < b ? c : d`.
 _CHOICE = re.compile(r"\s*([^?:]+)\?([^?:]+):([^?:]+)")
 #: What everybody calls a division that rounds up, wherever it is defined.
@@ -267,9 +252,9 @@ class HostLaunch:
                 test=ast.Compare(left=left, ops=[op], comparators=[right]), body=body, orelse=other
             ):
                 sides = _constant(self._read(left)), _constant(self._read(right))
-                if None in sides or type(op) not in _COMPARISONS:
+                if None in sides or type(op) not in COMPARISONS:
                     raise UnreadableError
-                return self._read(body if _COMPARISONS[type(op)](*sides) else other)
+                return self._read(body if COMPARISONS[type(op)](*sides) else other)
             case ast.Attribute(value=ast.Name(id=name), attr=member) if f"{name}.{member}" in self._known:
                 return self._value(f"{name}.{member}")
             case ast.Attribute(attr="multiProcessorCount"):
@@ -403,7 +388,7 @@ def _parts(node: ast.expr, kind: type[ast.operator]) -> Iterator[ast.expr]:
 
 def _combined(left: ast.expr, op: ast.operator, right: ast.expr) -> ast.expr:
     """An operation on two formulas, in its plainest form."""
-    compute, first, second = _OPERATIONS.get(type(op)), _constant(left), _constant(right)
+    compute, first, second = ARITHMETIC.get(type(op)), _constant(left), _constant(right)
     if compute is None:
         raise UnreadableError
     if first is not None and second is not None:

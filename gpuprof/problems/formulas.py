@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from gpuprof.operators import ARITHMETIC, COMPARISONS
 from gpuprof.problems.dtypes import rounded
 from gpuprof.problems.numpy_later import np
 
@@ -102,25 +103,10 @@ class _Grammar(Struct, frozen=True):
     arrays: bool = False
 
 
-_COMPARE: dict[type[ast.cmpop], _Function] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 _INTEGERS = _Grammar(
-    binary={
-        ast.Add: operator.add,
-        ast.Sub: operator.sub,
-        ast.Mult: operator.mul,
-        ast.FloorDiv: operator.floordiv,
-        ast.Mod: operator.mod,
-        ast.Pow: _small_power,
-    },
+    binary={**ARITHMETIC, ast.Pow: _small_power},
     unary={ast.USub: operator.neg, ast.Not: operator.not_},
-    compare=_COMPARE,
+    compare=COMPARISONS,
     functions={
         "cdiv": lambda dividend, divisor, /: -(-dividend // divisor),
         "min": lambda first, second, /, *others: min(first, second, *others),
@@ -132,7 +118,7 @@ _INTEGERS = _Grammar(
 _REALS = _Grammar(
     binary={**_INTEGERS.binary, ast.Div: operator.truediv, ast.Pow: _real_power},
     unary=_INTEGERS.unary,
-    compare=_COMPARE,
+    compare=COMPARISONS,
     functions={
         **_INTEGERS.functions,
         "sqrt": math.sqrt,
@@ -166,7 +152,7 @@ _ARRAYS = _Grammar(
         ast.Invert: _numpy("invert"),
         ast.Not: _numpy("logical_not"),
     },
-    compare=_COMPARE,
+    compare=COMPARISONS,
     functions={
         **{name: _unary(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt")},
         **{name: _unary(name) for name in ("cbrt", "square", "sin", "cos", "tan", "arcsin", "arccos")},

@@ -22,6 +22,7 @@ ROOT = Path(gpuprof.__file__).parent
 HOUSE: dict[str, str] = {
     "version": "`gpuprof.__version__`, and nothing else.",
     "records": "Records with other values in some fields.",
+    "operators": "What the signs of formulas compute.",
     "text": "Text made safe to show.",
     "errors": "The tree of errors and the exit codes.",
     "argument_types": "Whether a program's values are what signatures say.",
@@ -84,13 +85,14 @@ FEWER: dict[str, set[str]] = {
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
     "comparison": {
-        *("text", "errors", "counters", "schema", "devices", "results", "bounds", "statistics", "analysis")
+        *("operators", "text", "errors", "counters", "schema", "devices"),
+        *("results", "bounds", "statistics", "analysis"),
     },
     "report": {"text", "schema", "page_data", "devices", "results", "analysis", "comparison"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
     # What a problem is does not depend on how it is computed, measured or kept.
-    "problems": {"errors", "files", "operation", "results", "tables"},
+    "problems": {"errors", "files", "operation", "operators", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
     "results": {"case_parts", "devices", "operation", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
