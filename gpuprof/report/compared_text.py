@@ -18,6 +18,7 @@ from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, ca
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
+from gpuprof.comparison.matching import SURROUNDINGS
 from gpuprof.report.case_table import format_block
 from gpuprof.report.document import (
     CAUTION,
@@ -174,6 +175,9 @@ def cautions(comparison: ComparedRuns, gates: Sequence[GateResult] = ()) -> Iter
     ]
     if moved:
         yield f"{listed(moved, 2)}: not your code, so something besides the kernels changed"
+    rebuilt = [case.name for case in comparison.cases if _is_rebuilt(case)]
+    if rebuilt and not any(found.what == SURROUNDINGS["nvrtc"] for found in comparison.differences):
+        yield f"{listed(rebuilt, 2)}: NVRTC made other machine code of the same source, as it does at times"
     if comparison.advice:
         yield f"uncertain: {comparison.advice}"
     elif comparison.new.backend == "gpu" and any(gate.outcome == "uncertain" for gate in gates):
@@ -182,6 +186,13 @@ def cautions(comparison: ComparedRuns, gates: Sequence[GateResult] = ()) -> Iter
     if modelled:
         least = percent(min(found.detectable for found in modelled), signed=False)
         yield f"not timed: verdicts are modelled, and a slowdown of less than {least} is uncertain"
+
+
+def _is_rebuilt(case: CaseVerdict) -> bool:
+    """Whether one compiler, told the same, gave a source other resources: NVRTC's code varies by chance."""
+    base, new = case.base.case, case.new.case
+    told_the_same = case.same_source and base.compile_options and base.compile_options == new.compile_options
+    return bool(told_the_same and base.resources and new.resources and base.resources != new.resources)
 
 
 def _origin(run: Run) -> str:

@@ -103,6 +103,23 @@ def test_a_reference_has_a_verdict_that_counts_for_nothing_and_is_told():
     assert "not your code" in markdown_of(comparison_report(comparison))
 
 
+def test_other_machine_code_of_the_same_source_is_told():
+    """NVRTC makes one of several of some sources, by chance: 66 or 72 registers for one kernel."""
+    base = with_cases(
+        ladder(1), naive={"resources": Resources(66, 0, 0, 0), "compile_options": ("-lineinfo",)}
+    )
+    held = {"resources": Resources(72, 0, 0, 0), "compile_options": ("-lineinfo",)}
+    told = "NVRTC made other machine code of the same source"
+    for new, expected in (
+        (with_cases(base, naive=held), True),
+        (base, False),
+        (with_cases(base, naive={**held, "source_hash": "other"}), False),
+        (with_cases(base, naive={**held, "compile_options": ("-G",)}), False),
+        (replace(with_cases(base, naive=held), environment={**base.environment, "nvrtc": "99.9"}), False),
+    ):
+        assert (told in markdown_of(comparison_report(compare_runs(base, new)))) is expected
+
+
 def test_a_kernel_that_broke_has_regressed_and_one_that_was_mended_improved():
     broken = with_cases(
         ladder(1), naive={"outcome": "incorrect", "reason": "All elements are NaN.", "timing": None}

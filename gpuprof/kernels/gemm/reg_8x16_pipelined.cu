@@ -6,14 +6,13 @@ problem = "gemm"
 rung = 530
 idea = "While the FMAs of one k run, the operands of the next k are already on their way from shared memory into a second set of registers."
 after = "reg_8x16_async"
-change = "The FMAs no longer wait for shared memory, not even across the barrier: the last k of a tile prefetches from the next tile. The time falls while shared_load_wavefronts and barriers stay; registers rise."
+change = "The FMAs no longer wait for shared memory, not even across the barrier: the last k of a tile prefetches from the next tile. The time falls while shared_load_wavefronts and barriers stay, for about ten more registers."
 bottleneck = "Shared-memory loads, six for each 128 FMAs, and the last wave of blocks, which rarely fills the GPU."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [moves]
 shared_load_wavefronts = "stays"
 barriers = "stays"
-registers_per_thread = "rises"
 
 [launch]
 block = [256]
