@@ -17,14 +17,13 @@ from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, asked, nearest_file, reason
 from gpuprof.files import read_code
 from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
-from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.entries import sole_entry
 from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.paths import Source
-from gpuprof.kernels.preprocessing import included
+from gpuprof.kernels.preprocessing import found_headers, included
 from gpuprof.kernels.shape import check_block
 from gpuprof.kernels.symbols import members_in, numbers_in
 from gpuprof.kernels.texture import texture_specs
@@ -51,7 +50,7 @@ class BareLaunch(Struct, frozen=True):
     """How kernels without a header are launched; each parameter with one value or several."""
 
     grid: LaunchValue
-    block: Any
+    blocks: Sequence[LaunchValue]
     params: Mapping[str, int | Sequence[int]]
     said: HeaderKeywords
 
@@ -227,12 +226,14 @@ def _bare(
             raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
     said = launch.said
     extents = {name: len(array.shape) for name, array in operation.arrays.items()}
+    compile_options = joined(said.get("compile_options", ()))
     made: dict[str, Any]
     for rung, (path, content) in enumerate(files.items()):
         if isinstance(content, str):
             text, entry = content, said.get("entry") or sole_entry(content, path.stem)
-            made = {"headers": carried_files(text, path, included(said.get("include", ())).include)}
-        elif parameters or said.get("compile_options"):
+            headers, options = found_headers(text, path, included(said.get("include", ())).include)
+            made = {"headers": headers, "compile_options": (*compile_options, *options)}
+        elif parameters or compile_options:
             raise InputError(
                 f"{path.name} is compiled already, and takes neither params nor compile_options.",
                 fix="Leave them out; the launch may be told in numbers.",
@@ -251,7 +252,6 @@ def _bare(
             any_block=True,
             rung=rung,
             parameters=parameters,
-            compile_options=joined(said.get("compile_options", ())),
             textures=texture_specs(launch.textures, launch.surfaces, extents),
             **made,
         )
@@ -268,13 +268,10 @@ def launched(
     `integers` are sizes and numbers that are the same for all of it.
     """
     wanted = {name: values_of(name, values) for name, values in launch.params.items()}
-    blocks = launch.block if isinstance(launch.block, list) else [launch.block]
-    if not blocks:
-        raise InputError("There is no block in the list.", fix="Name at least one.")
     for kernel in kernels:
         known = {*LAUNCH_VARIABLES, *operation.dimensions, *kernel.parameters}
         (own,) = kernel.launches
-        for params, given in product(select(kernel, wanted, kernel.id).params, blocks):
+        for params, given in product(select(kernel, wanted, kernel.id).params, launch.blocks):
             values = {**integers, **params}
             block = extents("block", given, values)
             check_block(kernel, block)

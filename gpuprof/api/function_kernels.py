@@ -106,8 +106,7 @@ def _kernel(
     if not _is_numba(function):
         known = _parameters(function)
         arguments = [name for name in arguments if "Constexpr" not in str(known[name].annotation)]
-        first = launch.block[0] if isinstance(launch.block, list) else launch.block
-        block = extents("block", first, read.integers)
+        block = extents("block", launch.blocks[0], read.integers)
         who, packages = "CuTe DSL", ["nvidia-cutlass-dsl"]
         code = partial(cute_code, function, values, block, arch)
     made = compile_with(who, code, timeout_s)

@@ -3,6 +3,7 @@
 """Measure from Python, and read results back."""
 
 import os
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -93,8 +94,8 @@ def profile(
     Args:
         what: An operation that comes with gpuprof, such as `"gemm"`; or a folder with an `operation.toml`,
             `.cu`, `.ptx` or `.cubin` files or `Source` texts, or several of these; or functions that
-            `@triton.jit` or `@triton.autotune` made, of which each configuration is a case, or
-            `@numba.cuda.jit`, `@cute.jit` or `@cute.kernel`.
+            `@triton.jit` or `@triton.autotune`, of which each configuration is a case,
+            `@numba.cuda.jit`, `@cute.jit`, `@cute.kernel` or `cupy.RawKernel` made.
         operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
             an `operation.toml`, or its folder.
         kernels: Which of them: ids, published names or further files, as behind `--kernel`, with values of
@@ -143,7 +144,7 @@ def profile(
             "ncu does not go with cluster: Nsight Compute profiles on this machine.",
             fix="Leave one of them out.",
         )
-    files = _listed(what)
+    files, options = _texts_of_cupy(_listed(what), options)
     functions = [each for each in files if is_triton(each) or is_function(each)]
     of_triton = bool(functions) and all(map(is_triton, functions))
     if functions:
@@ -163,7 +164,10 @@ def profile(
         if block is None and not of_triton:
             what = "There is a grid and no block."
             raise InputError(what, fix="A kernel without a header needs both.")
-        launch = BareLaunch(grid, block, params or {}, options)
+        blocks = block if isinstance(block, list) else [] if block is None else [block]
+        if not (blocks or of_triton):
+            raise InputError("There is no block in the list.", fix="Name at least one.")
+        launch = BareLaunch(grid, blocks, params or {}, options)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references)
@@ -190,6 +194,30 @@ def profile(
         request = _declared(ladder, (), (), sizes, dtype, scalars, references)
         request = replace(request, selections=tuple(launched(ladder.kernels, launch, ladder.operation)))
     return _measured(request, how, save, resume, progress, ncu=ncu)
+
+
+def _texts_of_cupy(what: list[What], options: ProfileKeywords) -> tuple[list[What], ProfileKeywords]:
+    """Kernels of CuPy's as their texts, and how it compiles them."""
+    kernels: list[Any] = [each for each in what if _is_of_cupy(each)]
+    if not kernels:
+        return what, options
+    if len({each.options for each in kernels}) > 1 or len(kernels) < len(what):
+        raise InputError("These are kernels of several kinds.", fix="Make a run of each kind.")
+    headers = Path(sys.modules["cupy"].__file__ or "").parent / "_core" / "include"
+    own = (
+        "--ftz=true",
+        "-default-device",
+        f"-I{headers}",
+        *kernels[0].options,
+        *options.get("compile_options", ()),
+    )
+    return [Source(each.code, each.name) for each in kernels], {**options, "compile_options": own}
+
+
+def _is_of_cupy(what: Any) -> bool:
+    """Whether it is a `cupy.RawKernel` that has its text; CuPy is not imported to find out."""
+    kind = type(what)
+    return (kind.__module__, kind.__name__) == ("cupy._core.raw", "RawKernel") and bool(what.code)
 
 
 def _said(options: HeaderKeywords, *names: str) -> dict[str, Any]:
@@ -301,12 +329,18 @@ def _listed(what: What | Sequence[What]) -> list[What]:
             raise InputError(
                 "A kernel's text stands for a path.", fix='Give gpuprof.Source(text, "its name").'
             )
-        if not (isinstance(each, (str, os.PathLike, Source)) or is_triton(each) or is_function(each)):
+        if not (isinstance(each, (str, os.PathLike, Source)) or _is_function(each)):
             raise InputError(
                 f"{getattr(each, '__name__', repr(each))} is no kernel.",
-                fix="Name a file, or give a gpuprof.Source, or what triton.jit, cuda.jit or cute.jit made.",
+                fix="Name a file, or give a gpuprof.Source, or what triton.jit, cuda.jit, cute.jit or"
+                " cupy.RawKernel made.",
             )
     return listed
+
+
+def _is_function(what: Any) -> bool:
+    """Whether it is another package's, whose text or compiler is asked."""
+    return is_triton(what) or is_function(what) or _is_of_cupy(what)
 
 
 def _files(what: Sequence[What]) -> list[Path | Source]:

@@ -30,9 +30,9 @@ from gpuprof.cuda_source.unfolding import unfolded
 from gpuprof.errors import GpuprofError, InputError
 from gpuprof.executor import ArrayUses, UnsupportedInstruction, Use, array_uses
 from gpuprof.kernels.built_files import read_built
-from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.header import header_span
+from gpuprof.kernels.preprocessing import found_headers
 from gpuprof.problems.declaration import RESERVED
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.records import replace
@@ -75,7 +75,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     function = named[0] if named else first
     others = [one.entry for one in functions if one is not function]
     name = function_name(function.name)
-    carried = carried_files(source, path, folders)
+    carried, folder_options = found_headers(source, path, folders)
     texts = (written, *carried.values())
     values, own, code = [], {}, _without_other_kernels(written, name)
     host = HostLaunch(written, name, _bytes_of, beside=carried.values())
@@ -112,7 +112,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     uses, broken, dynamic = None, "", bool(_DYNAMIC.search(code[begin:]))
     is_cooperative = "this_grid" in code[begin:]
     try:
-        options = compiler_options(target_of(_TARGET, (source,)))
+        options = compiler_options(target_of(_TARGET, (source,)), extra=folder_options)
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
         body = made.ptx.partition(f".entry {made.entry}(")[2].partition("\n}")[0]

@@ -24,6 +24,8 @@ _WITH_PARENTHESES = re.compile(
     r"|\b\w+\s*\(\)(?=\s*(?:typedef|class|struct|union|enum)\b)"
 )
 _TYPE = re.compile(r"\s*(?:typedef|using|class|struct|union|enum)\b")
+#: What parentheses may stand behind that declare nothing: another name, a type that derives from one.
+_NO_FUNCTION = re.compile(r"\s*(?:typedef|using)\b|.*\b(?:class|struct)\b[^:]*(?:::[^:]*)*:(?!:)", re.DOTALL)
 _OPERATOR = re.compile(r"\boperator\s*(?:\(\s*\)|[^\s\w(]+)")
 _CONTINUES = re.compile(r"\s*[,{]")
 #: What may stand in front of a type's member.
@@ -143,7 +145,7 @@ def _outline(head: str) -> str:
 
 def _is_function(outline: str) -> bool:
     before, parenthesis, _ = outline.partition("(")
-    return bool(parenthesis) and "=" not in before and not re.match(r"\s*(?:typedef|using)\b", outline)
+    return bool(parenthesis) and "=" not in before and not _NO_FUNCTION.match(before)
 
 
 def _has_body(head: str) -> bool:

@@ -227,8 +227,8 @@ def _is_of_the_host(declaration: Declaration) -> bool:
         return not {"constexpr", "consteval"}.intersection(words)
     if _KEPT.match(declaration.code) or _CONSTANT.search(declaration.head):
         return False
-    before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
-    return not _may_be_marked(re.findall(r"\w+", before)[:-1])
+    words = re.findall(r"\w+", _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0])
+    return len(words) != 1 and not _may_be_marked(words[:-1])  # a word alone is a macro too
 
 
 def _may_be_marked(words: list[str]) -> bool:

@@ -16,13 +16,13 @@ from gpuprof.cuda_source.include_names import included_names, with_names
 from gpuprof.errors import PATH_ERRORS, HeaderError, reason
 from gpuprof.files import read_code
 from gpuprof.kernels.shipped import KERNEL_ROOT
+from gpuprof.toolchain.cuda_headers import is_for_device
+from gpuprof.toolchain.host_headers import HOST_HEADERS
 
 #: Device code that shipped ladders share.
 _SHARED = KERNEL_ROOT / "shared"
 #: What may travel with each case; a library larger than this is better installed where the cases run.
 MOST_BYTES = 32 << 20
-#: Endings of no header of a system: in angle brackets too they may stand beside the file.
-_NO_SYSTEMS = (".cuh", ".cu", ".hpp", ".inl")
 
 #: Files by the name that a directive uses, and by whether it stands in quotes.
 Places = dict[tuple[str, bool], Path]
@@ -92,7 +92,8 @@ class _Finder:
             if (found := self._find(name, (folder, *self._folders))) is not None:
                 places[name, True] = found
         for name in includes.angled:
-            beside = (folder,) if name.endswith(_NO_SYSTEMS) else ()
+            # Beside the file as well, for which projects say -I; but never what compilers bring.
+            beside = () if name in HOST_HEADERS or is_for_device(name) else (folder,)
             if (found := self._find(name, (*self._folders, *beside))) is not None:
                 places[name, False] = found
         return places

@@ -38,13 +38,13 @@ def default_entry(source: str, stem: str, parameters: Container[str]) -> str:
 
 
 def sole_entry(source: str, stem: str) -> str:
-    """The kernel of a source without a header: the one that is called like its file, else the only one.
+    """The kernel of a source without a header: the one that its file is called by, else the only one.
 
     Raises:
         InputError: There are several, of which none is called so.
     """
     found = [function.name for function in kernel_functions(source)]
-    if stem in found or not found:
+    if not found or base_name(stem) in found:
         return stem
     if len(found) > 1:
         raise InputError(

@@ -18,7 +18,7 @@ from gpuprof.tables import TableReader, is_identifier, is_integer
 #: Macros that every kernel gets.
 OWN_MACROS = ("real", "BLOCK_X", "BLOCK_Y", "BLOCK_Z")
 #: A file of CUDA's own headers, and one of the host's, by which their folders are known.
-_OF_CUDA = ("cuda_runtime_api.h", "cuda_fp16.h", "cuda/std/version")
+_OF_CUDA = ("cuda_runtime_api.h", "cuda_fp16.h", "cuda/std/version", "cub/version.cuh", "thrust/version.h")
 _OF_HOST = "stdio.h"
 
 
@@ -97,15 +97,25 @@ def prepared(kernel: Kernel, path: Path, header: Preprocessing, command: Preproc
                     f"{path}: {name} is a macro of gpuprof's own.",
                     fix="--dtype and --block decide over them.",
                 )
-    # CUDA's own headers are too many to travel: they are read where they stand, if a person says so.
-    installed = [folder for folder in command.include if _holds(folder, _OF_CUDA)]
-    own = [folder for folder in (*command.include, *header.include) if folder not in installed]
+    headers, options = found_headers(kernel.source, path, command.include, header.include)
     return replace(
         kernel,
         defines={**header.define, **command.define},
-        headers=carried_files(kernel.source, path, own),
-        compile_options=(*kernel.compile_options, *(f"--include-path={folder}" for folder in installed)),
+        headers=headers,
+        compile_options=(*kernel.compile_options, *options),
     )
+
+
+def found_headers(
+    source: str, path: Path, folders: Sequence[Path], below: Iterable[Path] = ()
+) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The files that a source includes of folders, and options for what does not travel.
+
+    CUDA's own headers are too many to: they are read where they stand, if a person says so.
+    """
+    installed = [folder for folder in folders if _holds(folder, _OF_CUDA)]
+    own = [folder for folder in (*folders, *below) if folder not in installed]
+    return carried_files(source, path, own), tuple(f"--include-path={folder}" for folder in installed)
 
 
 def _is_unfit(text: str) -> bool:

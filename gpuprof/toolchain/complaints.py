@@ -197,7 +197,10 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _CONFINED.replace(
             "DIR", f"{above[1]}, seen from the file that includes it" if above else "DIR"
         )
-    if match := _ERROR_AT.match(first):
+    match = _ERROR_AT.match(first)
+    if match and match["file"].startswith("/"):
+        match = None  # in an installed header, whose text is not here
+    if match:
         text = program.headers.get(match["file"]) or program.source
         line = text.splitlines()[int(match["line"]) - 1 :][:1]
         if "unrecognized token" in first and line:

@@ -4,7 +4,9 @@
 
 import os
 import shutil
+import sys
 import tempfile
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -52,6 +54,28 @@ def axpy(**changed):
         **changed,
     }
     return gpuprof.profile(**given)
+
+
+def test_kernels_of_cupy_are_texts_with_its_options_and_headers(tmp_path, monkeypatch):
+    cupy = SimpleNamespace(__file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    headers = tmp_path / "_core" / "include" / "cupy"
+    headers.mkdir(parents=True)
+    (headers / "by.cuh").write_text("#define TWICE(x) (2 * (x))\n")
+    kind = type("RawKernel", (), {"__module__": "cupy._core.raw"})
+    raw = kind()
+    raw.code = """#include <cupy/by.cuh>
+        template <class T> __global__ void scale(T *y, const T *x, int n) {
+            if (threadIdx.x < n) y[threadIdx.x] = TWICE(x[threadIdx.x]) + PLUS + MORE; }"""
+    raw.name, raw.options = "scale<float>", ("-DPLUS=3", "--std=c++17")
+    call = {"args": {"y": None, "x": X[:64], "n": 64}, "grid": 1, "block": 64, "device": "sim:h200"}
+    call |= {"compile_options": ["-DMORE=1"], "expect": {"y": 2 * X[:64] + 4}}
+    assert gpuprof.profile(raw, **call).case().outcome == "ok"
+    other = kind()
+    other.code, other.name, other.options = raw.code, "scale<float>", ()
+    for several in ([raw, other], [raw, "scale.cu"]):
+        with pytest.raises(gpuprof.InputError, match="of several kinds"):
+            gpuprof.profile(several, **call)
 
 
 @pytest.mark.parametrize(("y", "other", "outcome"), [([None, None], 1, "ok"), (None, 0, "incorrect")])

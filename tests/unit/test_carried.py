@@ -95,7 +95,11 @@ FOUND = {
         '#define NAME "inner.h"\n#include NAME',
         "DEEP",
     ),
-    "in angle brackets beside it": ({"mine.cuh": "#define MINE 1234\n"}, "#include <mine.cuh>", "MINE"),
+    "in angle brackets beside it, but for what compilers bring": (
+        {"mine.cuh": "#define MINE 1000\n", "mine.h": "#define LESS 234\n", "math.h": "#error read\n"},
+        "#include <mine.cuh>\n#include <mine.h>\n#include <math.h>",
+        "MINE + LESS",
+    ),
     "with code for the host": (
         {
             "helper.h": "#pragma once\n#include <iostream>\n"

@@ -99,6 +99,7 @@ def test_an_error_of_a_header_names_the_line_that_it_comes_from():
     what, fix = explained(first, during, "", "k.cu(3): error: other", mine)
     assert what.endswith(f"{first}.")
     assert "[parameters]" in fix
+    assert explained("/cuda/config.h(2): catastrophic error: #error directive: C++17", "", "")[1] == ""
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,11 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             "_Z1kPif",
         ),
         (
+            "#include <cuda.h>\n#include <cuda/barrier>\n"
+            "__global__ void k(const __grid_constant__ CUtensorMap map) {}",
+            "_Z1k14CUtensorMap_st",
+        ),
+        (
             "#include <sys/syscall.h>\n#include <thrust/device_ptr.h>\n"
             "#include <nvtx3/other.h>\n__global__ void k() {}",
             "_Z1kv",
@@ -329,6 +334,10 @@ def test_host_header_of_a_package_is_empty_unless_kernels_use_the_package():
         "class Engine {\nstd::string name;\npublic: enum { TILE = 4 }; struct Params { float a; };\n"
         "void run(std::string); };\n__global__ void k(Engine::Params p, float *x) { *x = p.a; }",
         "const int BLOCK_X = 16;\n__global__ void k(float *x) { *x = BLOCK_X - __FLT_MAX__; }",
+        "#define OPEN namespace a {\n#define CLOSE }\nOPEN\n"
+        "template <class T, bool> struct If { typedef T type; };\n"
+        "template <class T> struct Big : If<T, (sizeof(T) > 2)> {};\nCLOSE\n"
+        "__global__ void k(a::Big<float>::type *x) {}",
     ],
 )
 def test_what_only_the_host_has_is_not_missed(source):

@@ -4,9 +4,10 @@
 using CUtexObject = unsigned long long;
 using CUsurfObject = unsigned long long;
 using CUdeviceptr = unsigned long long;
-struct alignas(64) CUtensorMap {
+// As CUDA's C++ library declares it.
+typedef struct alignas(64) CUtensorMap_st {
     unsigned long long opaque[16];
-};
+} CUtensorMap;
 #ifndef CUDA_VERSION
 #define CUDA_VERSION CUDART_VERSION
 #endif
