@@ -7,6 +7,7 @@ one name, and the directives in files that travel are changed to these names; th
 """
 
 import os
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from os.path import normpath
@@ -16,13 +17,16 @@ from gpuprof.cuda_source.include_names import included_names, with_names
 from gpuprof.errors import PATH_ERRORS, HeaderError, reason
 from gpuprof.files import read_code
 from gpuprof.kernels.shipped import KERNEL_ROOT
-from gpuprof.toolchain.cuda_headers import is_for_device
-from gpuprof.toolchain.host_headers import HOST_HEADERS
 
 #: Device code that shipped ladders share.
 _SHARED = KERNEL_ROOT / "shared"
 #: What may travel with each case; a library larger than this is better installed where the cases run.
 MOST_BYTES = 32 << 20
+#: Headers of C, and of C++, without an ending. Others in angle brackets may stand beside: projects say -I.
+_OF_C = re.compile(
+    r"[^.]*|(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|malloc|math|memory|setjmp|signal|std\w+"
+    r"|string|strings|time|wchar)\.h"
+)
 
 #: Files by the name that a directive uses, and by whether it stands in quotes.
 Places = dict[tuple[str, bool], Path]
@@ -92,8 +96,7 @@ class _Finder:
             if (found := self._find(name, (folder, *self._folders))) is not None:
                 places[name, True] = found
         for name in includes.angled:
-            # Beside the file as well, for which projects say -I; but never what compilers bring.
-            beside = () if name in HOST_HEADERS or is_for_device(name) else (folder,)
+            beside = () if _OF_C.fullmatch(name) else (folder,)
             if (found := self._find(name, (*self._folders, *beside))) is not None:
                 places[name, False] = found
         return places
