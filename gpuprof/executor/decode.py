@@ -30,7 +30,6 @@ from gpuprof.executor.program.guesses import checked_guesses, exchanged_loads, i
 from gpuprof.executor.program.loops import (
     Loop,
     loops_of,
-    meet_within_loops,
     only_waiting,
     waiting_loops,
 )
@@ -39,6 +38,7 @@ from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.origins import ArrayUses, uses_of
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
+from gpuprof.executor.program.reconvergence import meet_sooner
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
 from gpuprof.executor.program.slicing import (
     Accesses,
@@ -301,7 +301,7 @@ def _flow(function: Function) -> list[BasicBlock]:
     alone = prod(function.limits.get("reqnctapercluster", ())) == 1
     body = with_maps_as_stores(function)
     blocks = basic_blocks(in_lone_blocks(body) if alone else body)
-    meet_within_loops(blocks)
+    meet_sooner(blocks)
     return blocks
 
 

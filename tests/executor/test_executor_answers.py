@@ -31,7 +31,7 @@ ANSWERS = {
 #: What approximate functions give is not to the last bit what a card's give.
 APPROXIMATE = {"attention_row", "bilateral", "black_scholes", "gelu_tanh", "layer_norm", "nbody_tiles"}
 APPROXIMATE |= {"rms_norm_warp", "softmax_row"}
-#: What differs though machine code has the PTX's loads, none under a predicate, and no BREAK: unknown why.
+#: What differs though machine code has the PTX's loads, none under a predicate: unknown why.
 UNEXPLAINED = {"random_0054": {"global_load_sectors", "global_load_efficiency_pct"}}
 
 

@@ -9,10 +9,10 @@ from executor_harness import refused
 
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
-from gpuprof.executor.program.loops import meet_within_loops
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Instruction, Label
+from gpuprof.executor.program.reconvergence import meet_sooner
 from gpuprof.executor.program.source_places import call_line, callers
 
 HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
@@ -250,6 +250,10 @@ _LOOP = """{0}: @%p1 bra {0}_on;
 {0}_on: add.u32 %r1, %r1, 1; @%p2 bra {0};
 """
 _ONCE = _LOOP.format("a", "@%p3 bra out;")
+#: A loop that its first test leaves too, and two ways to b, past which others lead to c.
+_LEFT = "a: @%p1 bra c; @%p2 bra a; {} bra.uni out; c: {}"
+_PAST = "@%p1 bra d; @%p2 bra b; @%p3 bra c; st.shared.b32 [tile], %r1; b: {} bra.uni out; d: {} c: {}"
+_LOAD, _ADD = "ld.shared.b32 %r1, [tile];", "add.u32 %r1, %r1, 1;"
 
 
 @pytest.mark.parametrize(
@@ -268,11 +272,21 @@ _ONCE = _LOOP.format("a", "@%p3 bra out;")
             _ONCE.replace("ld.shared", "ld.volatile.shared").replace("@%p1", "setp.eq.u32 %p2, %r1, 0; @%p1"),
             {},
         ),
+        # Behind a loop if there is as much to do as where it is left otherwise.
+        (_LEFT.format(_LOAD, _LOAD), {0: 1, 1: 2}),
+        (_LEFT.format(_LOAD, _LOAD + _ADD), {0: 1}),
+        (_LEFT.format(11 * _ADD, _ADD), {0: 1, 1: 2}),
+        (_LEFT.format(10 * _ADD, _ADD), {0: 1}),
+        # Where two ways lead, at the place with most to do, if that is enough.
+        (_PAST.format(_LOAD, "", ""), {1: 4, 2: 3}),
+        (_PAST.format(_LOAD, "@%p4 bra out;", _LOAD), {1: 4, 2: 3}),
+        (_PAST.format(_LOAD, "@%p4 bra out;", _LOAD + _ADD), {0: 6, 1: 2, 2: 6, 5: 6}),
+        (_PAST.format(_ADD, "@%p4 bra out;", _ADD), {}),
     ],
 )
-def test_lanes_meet_in_a_loop_before_those_that_left_it(text, sooner):
+def test_lanes_meet_before_those_that_left(text, sooner):
     blocks = basic_blocks(body(f"{text}\nout: st.shared.b32 [tile], %r3; ret;"))
-    meet_within_loops(blocks)
+    meet_sooner(blocks)
     assert {n: block.sooner for n, block in enumerate(blocks) if block.sooner is not None} == sooner
     left = {block.rejoin for block in blocks if block.sooner is not None}
     assert {n for n, block in enumerate(blocks) if block.left_to} == left

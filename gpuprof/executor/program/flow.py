@@ -167,19 +167,24 @@ def _shorten_exits(blocks: list[BasicBlock]) -> None:
 
 
 def _set_rejoins(blocks: list[BasicBlock]) -> None:
+    for i, place in enumerate(rejoins(blocks)):
+        blocks[i].rejoin = place
+
+
+def rejoins(blocks: list[BasicBlock], left: Collection[tuple[int, int]] = ()) -> list[int]:
     """Find where lanes meet again: the immediate post-dominator, ways on which threads end early left out.
 
-    Hardware waits for lanes still alive: ptxas lets `if (a) { if (b) return; x } y` meet before y.
+    Hardware waits for lanes still alive: ptxas lets `if (a) { if (b) return; x } y` meet before y. So it
+    does for lanes that have not `left` from one block for another.
     """
-    after = _post_dominators(blocks, early=_early_ends(blocks))
+    after = _post_dominators(blocks, left, early=_early_ends(blocks))
     everything = _everything(blocks)
     if any(after[i] == everything for i in range(len(blocks))):
         # Only early ends follow there, so these count after all.
-        whole = _post_dominators(blocks)
+        whole = _post_dominators(blocks, left)
         after = {i: whole[i] if found == everything else found for i, found in after.items()}
-    for i, place in nearest(after).items():
-        if i != EXIT_BLOCK:
-            blocks[i].rejoin = place
+    places = nearest(after)
+    return [places[i] for i in range(len(blocks))]
 
 
 def nearest(after: Mapping[int, int]) -> dict[int, int]:
@@ -215,14 +220,16 @@ def _everything(blocks: list[BasicBlock]) -> int:
     return bit_of(len(blocks)) - 1
 
 
-def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, int]:
+def _post_dominators(
+    blocks: list[BasicBlock], left: Collection[tuple[int, int]], early: set[int] | None = None
+) -> dict[int, int]:
     """Intersect the post-dominators of all successors until stable; return their sets.
 
     `early` ends are left out, and with them those that are one of a branch's two ways.
     """
     followed = {}
     for i in reversed(range(len(blocks))):
-        ways = set(blocks[i].successors)
+        ways = {goal for goal in blocks[i].successors if (i, goal) not in left}
         going = ways if early is None else ways - {EXIT_BLOCK}
         if early is None or i not in early:
             followed[i] = going or ways
@@ -378,7 +385,7 @@ def registers_in(operand: Operand) -> list[str]:
 
 
 #: Instructions that machine code has no need of.
-_FREE = ("mov", "bra")
+FREE = ("mov", "bra")
 #: How many instructions of PTX may be one too many to be the end with more to do.
 _CLOSE = 1
 
@@ -403,7 +410,7 @@ def common_end(
     before = before_each(successors)
     runs = {end: _run(end, successors, before) for end in ends}
     work = {
-        end: sum(name not in _FREE for block in run for name in opcodes[block]) for end, run in runs.items()
+        end: sum(name not in FREE for block in run for name in opcodes[block]) for end, run in runs.items()
     }
     for end, run in runs.items():
         for place in before[run[-1]]:

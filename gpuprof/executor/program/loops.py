@@ -3,8 +3,8 @@
 """Loops, and which of them may be there to wait: what other threads do decides how often these repeat."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from operator import and_
 from typing import Protocol
 
@@ -16,7 +16,6 @@ from gpuprof.executor.program.flow import (
     End,
     before_each,
     bit_of,
-    nearest,
     passed_always,
     reached,
     reads_and_writes,
@@ -31,6 +30,7 @@ _WRITES = ("st", "red", "stmatrix")
 _WORK = {"mma", "wmma", "wgmma", "cp", "mbarrier"}
 #: What loops that wait have in them, if no strong load.
 _HINTS = ("atom", "nanosleep", "fence", "membar")
+_TOUCHES = frozenset({*_READS, *_WRITES, "fence", "membar", "tex", "tld4", "suld", "sust"})
 #: Spaces, and a way to load, whose content no other thread changes.
 _CONSTANT = {"param", "const", "local", "nc"}
 
@@ -124,34 +124,6 @@ def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
     return loops
 
 
-def meet_within_loops(blocks: list[BasicBlock]) -> None:
-    """Find where lanes meet in a loop's iteration before others of their warp that left the loop.
-
-    ptxas lets `for (;;) { if (a) { if (b) break; x } y }` meet before y: who leaves does so for good (BREAK).
-    Of loops in one another, lanes may leave the outermost that they can leave on their way, and no other.
-    Loops that may be there to wait are left out, whose lanes are told apart by what they find.
-    """
-    waiting = {number for loops in waiting_loops(blocks).values() for loop in loops for number in loop.body}
-    for header, loop in sorted(loops_of(blocks).items(), key=lambda item: -len(item[1].body)):
-        inside = {number: loop.body.intersection(blocks[number].successors) for number in sorted(loop.body)}
-        ways = {n: {EXIT_BLOCK if goal == header else goal for goal in inside[n]} for n in inside}
-        for number, place in nearest(passed_always(ways, EXIT_BLOCK)).items():
-            if EXIT_BLOCK in (number, place) or number in waiting:
-                continue
-            block = blocks[number]
-            if block.end in (End.BRANCH, End.SWITCH) and block.sooner is None and place != block.rejoin:
-                before = reached([number], partial(_but, ways, place))
-                goals = {goal for one in before for goal in blocks[one].successors} - {EXIT_BLOCK}
-                if not goals <= loop.body:
-                    block.sooner = place
-                    if block.rejoin != EXIT_BLOCK:
-                        blocks[block.rejoin].left_to = True
-
-
-def _but(ways: Mapping[int, set[int]], place: int, number: int) -> set[int]:
-    return ways[number] - {place}
-
-
 def _body(before: list[list[int]], header: int, last: Iterable[int]) -> set[int]:
     """Return the blocks from which control gets to one of the last ones without passing the header again."""
     return {header} | reached({*last} - {header}, lambda number: {*before[number]} - {header})
@@ -228,6 +200,11 @@ def _left_by(blocks: list[BasicBlock], body: set[int], each_iteration: frozenset
                 pending += guards.values()  # whether it is written counts too
                 guarded = True
     return deciding
+
+
+def accesses_memory(item: Instruction) -> bool:
+    """Tell whether an instruction reads or writes memory that is not constant, or orders what does."""
+    return item.opcode[0] in _TOUCHES and not {"param", "const"} & set(item.opcode)
 
 
 def _stores(item: Instruction) -> bool:
