@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -273,6 +273,7 @@ def _run() -> int:
     try:
         _refuse_empty(sys.argv[1:])
         _refuse_spaces(sys.argv[1:])
+        _refuse_second_lists(sys.argv[1:])
         timeline.begin()
         with timeline.span("command"):
             return int(_command()(standalone_mode=False) or ExitCode.OK)
@@ -325,6 +326,17 @@ def _refuse_spaces(arguments: list[str]) -> None:
         if option in ("--sizes", "--block") and len(sizes) > 1 and not os.path.exists(sizes[1]):
             fix = f"Write {option} {','.join(sizes)}."
             raise InputError(f"{option} takes one list, without spaces: {sizes[1]} follows it.", fix=fix)
+
+
+def _refuse_second_lists(arguments: list[str]) -> None:
+    """Refuse `--sizes 128 --sizes 4096`, of which the last alone would count."""
+    for option in ("--sizes", "--block"):
+        given = [after for before, after in pairwise(arguments) if before == option]
+        given += [text.partition("=")[2] for text in arguments if text.startswith(f"{option}=")]
+        if len(given) > 1:
+            raise InputError(
+                f"{option} is given {len(given)} times.", fix=f"Write one list: {option} {','.join(given)}."
+            )
 
 
 #: Columns of what the list of commands says of one.

@@ -28,6 +28,7 @@ from gpuprof.options import (
     options_of,
     run_options,
 )
+from gpuprof.problems.sizes import shape_of
 from gpuprof.records import replace
 
 if TYPE_CHECKING:
@@ -128,8 +129,8 @@ def measuring_command(
     changes: dict[str, dict[str, Any]] = {}
     scalars: dict[str, Parameter] = {}
     if operation is not None:
-        extents = "x".join(map(str.upper, operation.dimensions))
-        sizes = f"N|{extents}" if "x" in extents else "N"
+        shape = shape_of(operation.dimensions)
+        sizes = f"N|{shape}" if len(operation.dimensions) > 1 else "N"
         default = f"Problem sizes.  [default: {operation.default_sizes}]"
         changes["sizes"] = {"metavar": f"{sizes}[,…]", "help": default}
         for name, scalar in operation.scalars.items():

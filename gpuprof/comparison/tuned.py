@@ -172,6 +172,8 @@ def answer_sentence(size: TunedSize) -> str:
     if not size.rows:
         if size.wrong:
             return f"{len(size.wrong):,} of {len(size.wrong):,} points that were {done} failed"
+        if size.tuned and size.tuned.uncompiled:
+            return f"nothing was compiled in time, and nothing {done}: give --budget more seconds"
         return f"nothing was {done}" if size.allowed else f"no combination can run, and nothing was {done}"
     best, default = size.rows[0], size.default
     assert best.value_us is not None

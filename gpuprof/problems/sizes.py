@@ -3,6 +3,7 @@
 """Sizes as people write them: `4096`, `512x1024x256`, and lists of these."""
 
 import re
+from collections.abc import Sequence
 
 from gpuprof.errors import InputError
 
@@ -11,9 +12,15 @@ NUMBER = r"[0-9]{1,18}"
 _SIZE = re.compile(rf"{NUMBER}(?:x{NUMBER})*\Z")
 
 
+def shape_of(names: Sequence[str]) -> str:
+    """How a size of these dimensions is typed: `MxNxK`, or `<rows>x<columns>` where names are words."""
+    letters = all(len(name) == 1 for name in names)
+    return "x".join(name.upper() if letters else f"<{name}>" for name in names)
+
+
 def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> tuple[tuple[int, ...], ...]:
     """Read a list of sizes such as `128,4096` or `512x1024x256`."""
-    shape = "x".join(map(str.upper, names))
+    shape = shape_of(names)
     how = f"Write 4096 or {shape}, as numbers." if len(names) > 1 else "Write a number, such as 4096."
     sizes = []
     for written in split_list(text, option, lower=False):

@@ -47,7 +47,7 @@ _HEAD = {"time": "time", "model": "modelled", "bound": "at least"}
 def search_content(run: Run) -> Iterator[Content]:
     """What a search found, size by size; nothing of a run that is not a search."""
     sizes = tuned_sizes(run)
-    for by in dict.fromkeys(size.by for size in sizes if not size.by_time):
+    for by in dict.fromkeys(size.by for size in sizes if size.rows and not size.by_time):
         yield Sentence(_NOT_TIMED[by], mark=CAUTION, tone="warning")
     for size in sizes:
         yield Section("", tuple(_size(run, size)))

@@ -62,7 +62,7 @@ def features_of(points: Sequence[BuiltPoint], device: Device) -> Vector:
     kernels = list(dict.fromkeys(one.candidate.point.kernel for one in points))
     columns += [[float(one.candidate.point.kernel == kernel) for one in points] for kernel in kernels]
     columns += map(list, zip(*(_of_launch(one, device) for one in points), strict=True))
-    rows = np.array(columns, dtype=np.float64).T.reshape(len(points), -1)
+    rows = np.array(columns, dtype=np.float64).T.reshape(len(points), len(columns))
     # Columns in which all points are alike tell nothing.
     rows = rows[:, np.ptp(rows, axis=0) > 0] if len(points) else rows
     found: Vector = (rows - rows.mean(axis=0)) / rows.std(axis=0) if rows.size else rows
@@ -113,7 +113,15 @@ class SizeSearch:
     """One size of a search; the seed orders its candidates."""
 
     def __init__(
-        self, space: SearchSpace, problem: Problem, device: Device, seed: int, *, timed: bool, number: int = 0
+        self,
+        space: SearchSpace,
+        problem: Problem,
+        device: Device,
+        seed: int,
+        *,
+        timed: bool,
+        number: int = 0,
+        step: Callable[[], None] = lambda: None,
     ) -> None:
         self.problem = problem
         self._device = device
@@ -122,7 +130,7 @@ class SizeSearch:
         self._number = number
         self._combinations = space.count
         self._defaults = [Point.of(axes.kernel) for axes in space.axes]
-        found, self._ruled_out = space.allowed(problem, device)
+        found, self._ruled_out = space.allowed(problem, device, step)
         found = [replace(one, case=replace(one.case, device=number)) for one in found]
         self.candidates: list[Candidate] = self._in_order(found)
         self._built: dict[Point, BuiltPoint] = {}
@@ -345,6 +353,7 @@ class CardSearch:
                 plan.options.seed,
                 timed=self.timed,
                 number=card.number,
+                step=step,
             )
             for problem in problems
         ]

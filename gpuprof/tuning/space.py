@@ -5,7 +5,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -115,13 +115,16 @@ class SearchSpace(Struct, frozen=True):
     def count(self) -> int:
         return sum(each.count for each in self.axes)
 
-    def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Counter[str]]:
+    def allowed(
+        self, problem: Problem, device: Device, step: Callable[[], None] = lambda: None
+    ) -> tuple[list[Candidate], Counter[str]]:
         """The points that can be launched, and how many of the others are ruled out, by the reason."""
         found, ruled_out = [], Counter[str]()
         for axes in self.axes:
             own = problem.with_options(axes.kernel.options)
             for point in axes.points():
                 signals.check()  # of tens of thousands of points this takes a minute
+                step()
                 params = dict(point.params)
                 try:
                     configured = configure(axes.kernel, own, point.block, params, device)

@@ -67,6 +67,12 @@ def test_the_same_command_goes_on_and_measures_nothing_twice(searched):
     assert again.stdout == first.stdout
 
 
+def test_a_budget_that_ends_before_anything_is_compiled_is_told(tmp_path):
+    write_kernel_file(tmp_path, "scale", ", [2048, 1]")
+    done = tune("scale.cu", *SIM, "--budget", "0.001s", folder=tmp_path, code=1)
+    assert "nothing was compiled in time, and nothing executed: give --budget more seconds." in done.stdout
+
+
 def test_another_search_gets_a_folder_of_its_own(searched):
     folder, _ = searched
     done = tune("scale.cu", *SIM, "--sizes", "512", "--seed", "3", "--budget", "1", folder=folder)

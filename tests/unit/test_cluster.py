@@ -238,6 +238,16 @@ def test_misspelt_cluster_of_this_machine_is_told_at_once(monkeypatch):
     assert caught.value.fix == "Did you mean local:2?"
 
 
+def test_local_workers_leave_ctrl_c_to_who_started_them():
+    connection = connections.connect("local:1", gpus=False)
+    try:
+        (blocked,) = connection.client.run(signal.pthread_sigmask, signal.SIG_BLOCK, []).values()
+    finally:
+        connection.close()
+    assert signal.SIGINT in blocked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def test_local_workers_need_a_gpu_each(monkeypatch):
     monkeypatch.setattr(connections, "_gpus_here", lambda: ["0"])
     with pytest.raises(BackendUnavailable, match="needs 2 GPUs, one a worker; this machine has 1 GPU"):

@@ -69,7 +69,11 @@ AT_LEAST_1, MOST = "A size is at least 1.", "a block holds at most 1,024."
             for text in NO_SIZE
         ),
         (lambda: sizes("abc", ("n",)), "--sizes 'abc' is not a size.", "Write a number, such as 4096."),
-        (lambda: sizes("abc", TRANSPOSE), "--sizes 'abc' is not a size.", "Write 4096 or NXxNY, as numbers."),
+        (
+            lambda: sizes("abc", TRANSPOSE),
+            "--sizes 'abc' is not a size.",
+            "Write 4096 or <nx>x<ny>, as numbers.",
+        ),
         (lambda: sizes("1x2"), "--sizes '1x2' has 2 extents; this problem has 3: MxNxK.", "Write one number"),
         *(
             (partial(sizes, text), f"--sizes {text!r} has an empty entry.", "Separate entries by single")

@@ -11,11 +11,13 @@ import logging
 import os
 import platform
 import re
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +248,7 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     try:
         with config.set(silent):
             cluster = distributed.SpecCluster(
-                workers, scheduler, security=security, silence_logs=logging.CRITICAL
+                workers, scheduler, loop=_deaf_loop(kept), security=security, silence_logs=logging.CRITICAL
             )
     except (OSError, TimeoutError, RuntimeError) as error:
         kept.close()
@@ -261,6 +263,21 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     except BaseException:
         close()
         raise
+
+
+def _deaf_loop(kept: ExitStack) -> Any:
+    """The loop of a cluster whose processes leave Ctrl-C to this one; they inherit what its thread blocks."""
+    from distributed.utils import LoopRunner
+
+    runner = LoopRunner()
+    resource_tracker.ensure_running()  # else the first process that starts it unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    kept.callback(runner.stop)
+    return runner.loop
 
 
 @contextmanager
