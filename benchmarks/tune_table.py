@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -56,7 +56,9 @@ class _KnownSpace(SearchSpace, frozen=True):
 
     known: tuple[list[Candidate], Tally[str]]
 
-    def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Tally[str]]:
+    def allowed(
+        self, problem: Problem, device: Device, step: Callable[[], None] = lambda: None
+    ) -> tuple[list[Candidate], Tally[str]]:
         """What was found before."""
         return list(self.known[0]), Tally(self.known[1])
 

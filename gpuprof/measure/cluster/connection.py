@@ -269,7 +269,7 @@ def _deaf_loop(kept: ExitStack) -> Any:
     """The loop of a cluster whose processes leave Ctrl-C to this one; they inherit what its thread blocks."""
     from distributed.utils import LoopRunner
 
-    runner = LoopRunner()
+    runner: Any = LoopRunner()
     resource_tracker.ensure_running()  # else the first process that starts it unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
