@@ -28,8 +28,8 @@ from gpuprof.options import (
     options_of,
     run_options,
 )
-from gpuprof.problems.sizes import shape_of
 from gpuprof.records import replace
+from gpuprof.text import shape_of
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder

@@ -3,19 +3,13 @@
 """Sizes as people write them: `4096`, `512x1024x256`, and lists of these."""
 
 import re
-from collections.abc import Sequence
 
 from gpuprof.errors import InputError
+from gpuprof.text import shape_of
 
 #: Of at most 18 digits: int() refuses thousands of them, and any limit lies far below.
 NUMBER = r"[0-9]{1,18}"
 _SIZE = re.compile(rf"{NUMBER}(?:x{NUMBER})*\Z")
-
-
-def shape_of(names: Sequence[str]) -> str:
-    """How a size of these dimensions is typed: `MxNxK`, or `<rows>x<columns>` where names are words."""
-    letters = all(len(name) == 1 for name in names)
-    return "x".join(name.upper() if letters else f"<{name}>" for name in names)
 
 
 def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> tuple[tuple[int, ...], ...]:

@@ -11,11 +11,10 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
-from gpuprof.problems.sizes import shape_of
 from gpuprof.records import replace
 from gpuprof.report.document import Cell, Column, Row, Sentence, Table
 from gpuprof.results import Measurement, Run
-from gpuprof.text import format_extent
+from gpuprof.text import format_extent, shape_of
 
 _NOTHING = Cell("–")
 #: Times and rates stand in tables beside others of their kind: a digit more tells them apart.
