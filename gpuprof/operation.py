@@ -6,7 +6,7 @@ Data only, so that it can travel, be stored with results and be read without Num
 and values is the business of `problems.problem`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -15,6 +15,12 @@ from msgspec import Struct
 Role = Literal["in", "out", "inout"]
 Rate = Literal["flops", "bytes"]
 ScalarType = Literal["real", "sum", "f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64"]
+
+
+def shape_of(names: Sequence[str]) -> str:
+    """How a size of these dimensions is typed: `MxNxK`, or `<rows>x<columns>` where names are words."""
+    letters = all(len(name) == 1 for name in names)
+    return "x".join(name.upper() if letters else f"<{name}>" for name in names)
 
 
 class ArrayDeclaration(Struct, frozen=True):
@@ -197,6 +203,10 @@ class Operation(Struct, frozen=True, dict=True):
     @cached_property
     def argument_names(self) -> tuple[str, ...]:
         return (*self.dimensions, *self.scalars, *self.arrays)
+
+    @property
+    def shape(self) -> str:
+        return shape_of(self.dimensions)
 
     def default_options(self) -> dict[str, str]:
         return {name: option.default for name, option in self.options.items()}

@@ -60,12 +60,6 @@ def format_extent(extent: Extent) -> str:
     return "x".join(map(str, extent if extent[2] != 1 else extent[:2]))
 
 
-def shape_of(names: Sequence[str]) -> str:
-    """How a size of these dimensions is typed: `MxNxK`, or `<rows>x<columns>` where names are words."""
-    letters = all(len(name) == 1 for name in names)
-    return "x".join(name.upper() if letters else f"<{name}>" for name in names)
-
-
 def cut_lines(text: str, most: int) -> str:
     """The first lines of a text that has too many, with how many are left out."""
     end = -1

@@ -29,7 +29,6 @@ from gpuprof.options import (
     run_options,
 )
 from gpuprof.records import replace
-from gpuprof.text import shape_of
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
@@ -129,8 +128,7 @@ def measuring_command(
     changes: dict[str, dict[str, Any]] = {}
     scalars: dict[str, Parameter] = {}
     if operation is not None:
-        shape = shape_of(operation.dimensions)
-        sizes = f"N|{shape}" if len(operation.dimensions) > 1 else "N"
+        sizes = f"N|{operation.shape}" if len(operation.dimensions) > 1 else "N"
         default = f"Problem sizes.  [default: {operation.default_sizes}]"
         changes["sizes"] = {"metavar": f"{sizes}[,…]", "help": default}
         for name, scalar in operation.scalars.items():

@@ -5,7 +5,7 @@
 import re
 
 from gpuprof.errors import InputError
-from gpuprof.text import shape_of
+from gpuprof.operation import shape_of
 
 #: Of at most 18 digits: int() refuses thousands of them, and any limit lies far below.
 NUMBER = r"[0-9]{1,18}"

@@ -14,7 +14,7 @@ from gpuprof.analysis.status import status_of
 from gpuprof.records import replace
 from gpuprof.report.document import Cell, Column, Row, Sentence, Table
 from gpuprof.results import Measurement, Run
-from gpuprof.text import format_extent, shape_of
+from gpuprof.text import format_extent
 
 _NOTHING = Cell("–")
 #: Times and rates stand in tables beside others of their kind: a digit more tells them apart.
@@ -142,7 +142,7 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
     # Where a kernel has several rows, only sizes and blocks tell them apart: they stay longest.
     several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
     computed = dict.fromkeys(rung.case.problem.operation for ladder in ladders for rung in ladder.rungs)
-    names = " or ".join(shape_of(run.operations[name].dimensions) for name in computed)
+    names = " or ".join(run.operations[name].shape for name in computed)
     extents = f"{names}; one number for all."
     launch = "Threads of a block, and the kernel's parameters."
     outcome = "ok is a right result, element by element; the others say why."
