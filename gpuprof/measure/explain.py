@@ -8,17 +8,17 @@ for as long as there is time.
 """
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from types import FrameType
 
 from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.launching import Samples
 from gpuprof.backends.sim.sampled import blocks_at_the_ends, blocks_near
 from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
-from gpuprof.executor import Sample
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import configured
@@ -74,8 +74,6 @@ _CAUSES: dict[Symptom, frozenset[Cause]] = {
         }
     ),
 }
-
-Samples = Sequence[Sample | None]
 
 
 def explain_case(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from threading import Lock, Thread
@@ -21,7 +21,7 @@ from gpuprof.backends.sim.executed import (
     findings_of,
 )
 from gpuprof.backends.sim.instructions import DecodedKernels
-from gpuprof.backends.sim.launching import check_room, device_memory, launches_of, unchecked
+from gpuprof.backends.sim.launching import Samples, check_room, device_memory, launches_of, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, failure_of, following, told
 from gpuprof.backends.sim.reordered import (
     check_other_orders,
@@ -178,12 +178,7 @@ class SimBackend(Backend):
             return self._run(case, compiled, [None])
 
     def _sums_are_dear(
-        self,
-        case: ConfiguredCase,
-        compiled: Functions,
-        samples: Sequence[Sample | None],
-        *,
-        verified: bool = False,
+        self, case: ConfiguredCase, compiled: Functions, samples: Samples, *, verified: bool = False
     ) -> bool:
         """Whether the sums of a case, or of samples of it, are dear, as `are_dear` says.
 
@@ -200,7 +195,7 @@ class SimBackend(Backend):
         return are_dear(case.problem.flops * share, sums(), verified=verified)
 
     def _run_in_slices(
-        self, case: ConfiguredCase, compiled: Functions, samples: Sequence[Sample | None], why: str
+        self, case: ConfiguredCase, compiled: Functions, samples: Samples, why: str
     ) -> Findings:
         """Count a case, or samples of it, without its values; verify those at a smaller size of its kind.
 
@@ -253,12 +248,7 @@ class SimBackend(Backend):
         ]
 
     def _count_slices(
-        self,
-        case: ConfiguredCase,
-        compiled: Functions,
-        samples: Sequence[Sample | None],
-        *,
-        verified: bool = False,
+        self, case: ConfiguredCase, compiled: Functions, samples: Samples, *, verified: bool = False
     ) -> ExecutedCase:
         """Run the control slices of a case's launches, or of samples of them, and tell what they store to.
 
@@ -296,12 +286,7 @@ class SimBackend(Backend):
         return executed_case(launches, results, memory, buffers, watch)
 
     def _run(
-        self,
-        case: ConfiguredCase,
-        compiled: Functions,
-        samples: Sequence[Sample | None],
-        *,
-        once: bool = False,
+        self, case: ConfiguredCase, compiled: Functions, samples: Samples, *, once: bool = False
     ) -> Findings:
         sampled = any(samples)
         problem = case.problem
@@ -337,7 +322,7 @@ class SimBackend(Backend):
 
         Fails and skips as `run`.
         """
-        whole: list[Sample | None] = [None] * len(case.launches)
+        whole: Samples = [None] * len(case.launches)
         try:
             samples = self.samples(case)
             sums = any(samples) and self._sums_are_dear(case, compiled, samples, verified=True)
@@ -363,7 +348,7 @@ class SimBackend(Backend):
         self,
         case: ConfiguredCase,
         compiled: Functions,
-        samples: Sequence[Sample | None],
+        samples: Samples,
         unread: float | None = None,
         *,
         follow: bool = False,
@@ -377,12 +362,7 @@ class SimBackend(Backend):
         return once(True) if follow else following(once)
 
     def _execute_once(
-        self,
-        case: ConfiguredCase,
-        compiled: Functions,
-        samples: Sequence[Sample | None],
-        unread: float | None,
-        follow: bool,
+        self, case: ConfiguredCase, compiled: Functions, samples: Samples, unread: float | None, follow: bool
     ) -> ExecutedCase:
         launches = launches_of(self.decoded, case, compiled, samples, follow_undefined=follow)
         programs = launches.programs

@@ -179,6 +179,10 @@ def _poison_file(byte: int) -> int:
 _NOT_LINKED = NoLink("its counts are not wanted")
 
 
+#: The blocks to run of each launch, None for all of them.
+Samples = Sequence[Sample | None]
+
+
 class Launches(Struct, frozen=True):
     """The launches of a case on a card, all of the blocks of each or a sample, to be run in any memory."""
 
@@ -187,7 +191,7 @@ class Launches(Struct, frozen=True):
     compiled: Functions
     bound: Sequence[Sequence[BoundArgument]]
     programs: Mapping[str, Program]
-    samples: Sequence[Sample | None]
+    samples: Samples
     links: Sequence[FindLink]
 
     @property
@@ -244,7 +248,7 @@ def launches_of(
     decoded: DecodedKernels,
     case: ConfiguredCase,
     compiled: Functions,
-    samples: Sequence[Sample | None],
+    samples: Samples,
     *,
     counts: bool = True,
     **how: bool,

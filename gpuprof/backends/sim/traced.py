@@ -6,7 +6,7 @@ Arrays lie far apart here, so that whatever an index is off by, the address tell
 for; and a witness remembers who wrote each element.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.executed import stands_elsewhere
-from gpuprof.backends.sim.launching import Launches, device_memory, initial_content, launches_of
+from gpuprof.backends.sim.launching import Launches, Samples, device_memory, initial_content, launches_of
 from gpuprof.backends.sim.located import FOLLOWED, behind, explain_fault, following, line_of, told, who
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
@@ -23,7 +23,6 @@ from gpuprof.executor import (
     Deed,
     GlobalMemory,
     KernelFault,
-    Sample,
     UnwrittenRead,
     Witness,
 )
@@ -54,7 +53,7 @@ class TracedCase:
         self._elsewhere = stands_elsewhere(case)
 
     def explain(
-        self, samples: Sequence[Sample | None], *, repetitions: int = 1, budget: int = _ANY_BUDGET
+        self, samples: Samples, *, repetitions: int = 1, budget: int = _ANY_BUDGET
     ) -> Explanation | None:
         """Run the case, and say what it does wrong.
 
@@ -83,13 +82,11 @@ class TracedCase:
             raise CaseSkipped(f"the executor finds another fault: {fault.what}") from fault
         return buffers, witness
 
-    def _launches(self, samples: Sequence[Sample | None], follow: bool) -> Launches:
+    def _launches(self, samples: Samples, follow: bool) -> Launches:
         arguments = self._backend.decoded, self._case, self._compiled, samples
         return launches_of(*arguments, counts=False, follow_undefined=follow)
 
-    def _attempt(
-        self, samples: Sequence[Sample | None], repetitions: int, budget: int, follow: bool
-    ) -> Explanation | None:
+    def _attempt(self, samples: Samples, repetitions: int, budget: int, follow: bool) -> Explanation | None:
         launches = self._launches(samples, follow)
         inputs = self._backend.references_of(self._problem).inputs
         # A kernel that may read what its operation forbids is judged with numbers there.
