@@ -136,31 +136,8 @@ def _role_of(use: Use | None) -> str:
     return "in" if use is None or not use.written else "inout" if use.read else "out"
 
 
-def header_tables(
-    entry: str,
-    own: Mapping[str, int],
-    taken: Sequence[Taken],
-    compiled: bool,
-    block: Sequence[int],
-    around: SourceFacts,
-) -> Iterator[str]:
-    """The tables of a header that brings its operation along."""
-    found = _Operation(own, taken, compiled, block, around)
-    yield f'operation = "{function_of(re.split("[<(]", entry)[0].rpartition("::")[2])}"'
-    yield f'entry = "{entry}"'
-    yield f"dimensions = {listed_texts(found.sizes)} # what --sizes sets"
-    yield from found.default_sizes()
-    yield found.arguments()
-    if own:
-        yield from ("[parameters] # of the template", *(f"{name} = {value}" for name, value in own.items()))
-    yield from found.array_tables()
-    yield from found.value_tables()
-    yield from found.work_and_check()
-    yield from _launch_table(found.launch, own, block, found.bounds, around)
-
-
-class _Operation:
-    """What is known of what a kernel computes: its sizes, arrays and scalars, and what its arrays are for.
+class HeaderTables:
+    """The tables of a header that brings its operation along: sizes, arrays, scalars, what arrays are for.
 
     Attributes:
         sizes: Integers that it takes or its launch is told, which formulas may name.
@@ -180,7 +157,13 @@ class _Operation:
         block: Sequence[int],
         around: SourceFacts,
     ) -> None:
-        self._own, self._taken, self._compiled = own, taken, compiled
+        self._own, self._taken, self._compiled, self._block, self._around = (
+            own,
+            taken,
+            compiled,
+            block,
+            around,
+        )
         self._by_name = by_name = {one.name: one for one in taken}
         self.lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
         self.arrays = {one.name: one.kind or accessed(one.use) for one in taken if one.is_array}
@@ -219,6 +202,23 @@ class _Operation:
         if not {"out", "inout"} & {*self.roles.values()}:
             self.roles |= dict.fromkeys([*self.roles][-1:], "out")
 
+    def of(self, entry: str) -> Iterator[str]:
+        """All of them, of an entry that the header names."""
+        yield f'operation = "{function_of(re.split("[<(]", entry)[0].rpartition("::")[2])}"'
+        yield f'entry = "{entry}"'
+        yield f"dimensions = {listed_texts(self.sizes)} # what --sizes sets"
+        yield from self._default_sizes()
+        yield self._arguments()
+        if own := self._own:
+            yield from (
+                "[parameters] # of the template",
+                *(f"{name} = {value}" for name, value in own.items()),
+            )
+        yield from self._array_tables()
+        yield from self._value_tables()
+        yield from self._work_and_check()
+        yield from self._launch_table()
+
     def _nbytes(self, name: str) -> int:
         return ELEMENT_TYPES[self.arrays[name]].nbytes * max(1, self._by_name[name].lanes)
 
@@ -247,7 +247,7 @@ class _Operation:
                 self._guessed.append(name)
                 self._symbols[name] = "1"
 
-    def default_sizes(self) -> Iterator[str]:
+    def _default_sizes(self) -> Iterator[str]:
         """The sizes that host code launches it with."""
         shapes = [one for name in self.arrays for one in self.allocated.get(name) or self.sizes]
         if self.sizes == ["n"] and all(map(str.isdecimal, [*shapes, *(self.launch.grid or self.sizes)])):
@@ -255,19 +255,15 @@ class _Operation:
         elif self._defaults and all(one.isdecimal() and int(one) for one in self._defaults):
             yield f'default_sizes = "{"x".join(self._defaults)}" # as the file launches it'
 
-    def arguments(self) -> str:
+    def _arguments(self) -> str:
         """What the kernel is given for each parameter; what no text tells is to do."""
         names = {*self.arrays, *self.scalars, *self.sizes, *self.maps}
         arguments, unknown = [], []
         for _, group in groupby(self._taken, lambda one: one.place):
             each = [*group]
             texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
-            untold = (
-                one
-                for one in each
-                if not (one.is_array or one.kind or one.type == _MAP) and (one.type or one.text)
-            )
-            unknown += [f"{one.name} ({one.type or one.text})" for one in untold]
+            untold = (one for one in each if not (one.is_array or one.kind or one.type == _MAP))
+            unknown += [f"{one.name} ({told})" for one in untold if (told := one.type or one.text)]
             if each[0].member:
                 widths = ("" if one.is_array else _as(one.kind) for one in each)
                 texts = [f"{{{', '.join(map(''.join, zip(texts, widths, strict=True)))}}}"]
@@ -282,7 +278,7 @@ class _Operation:
         lanes = self._by_name[name].lanes if name in self._by_name else 0
         return [*(renamed(one, self._own) for one in shape), *[str(lanes)][: bool(lanes)]]
 
-    def array_tables(self) -> Iterator[str]:
+    def _array_tables(self) -> Iterator[str]:
         """Arrays, and how textures are read."""
         guess = "TODO: " * (not all(map(self.allocated.get, self.arrays)))
         yield f"[arrays] # {guess}their extents, the last one fastest"
@@ -301,7 +297,7 @@ class _Operation:
             if one.lanes:
                 yield f"channels = {one.lanes}"
 
-    def value_tables(self) -> Iterator[str]:
+    def _value_tables(self) -> Iterator[str]:
         """What variables, arrays of pointers, scalars and arrays of integers hold."""
         if self._symbols or self._guessed:
             todo = f"; TODO: {listed(self._guessed)}" * bool(self._guessed)
@@ -323,13 +319,12 @@ class _Operation:
         for name in integers:
             yield f'{self.lists.get(name, name)} = "{default_generator(self.arrays[name])}"'
 
-    def work_and_check(self) -> Iterator[str]:
+    def _work_and_check(self) -> Iterator[str]:
         """The bytes that must move, and what tells whether the kernel is right."""
         moved: Counter[str] = Counter()
         for name, kind in self.arrays.items():
-            if (
-                name in self._by_name or self.roles[name] != "in"
-            ):  # of a constant a kernel may read a part only
+            # Of a constant a kernel may read a part only.
+            if name in self._by_name or self.roles[name] != "in":
                 shape = self._shape(name)
                 elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
                 moved[elements] += (1 + (self.roles[name] == "inout")) * ELEMENT_TYPES[kind].nbytes
@@ -343,6 +338,36 @@ class _Operation:
             error = ', relative = "4 * u"' * is_float(kind)
             error += ', absolute = "tiny"' * (is_float(kind) and ELEMENT_TYPES[kind].nbytes < 4)
             yield f'{self.lists.get(name, name)} = {{ value = ""{error} }}'
+
+    def _launch_table(self) -> Iterator[str]:
+        """The table of the launch: as host code tells it, the rest as the kernel lets one guess."""
+        told, bounds, own = self.launch, self.bounds, self._own
+        grid, threads = told.grid, told.block
+        block = [*self._block] if len(bounds) == len(self._block) else [THREADS]
+        try:
+            block = [evaluate(extent, own) for extent in threads or ()] or block
+        except ExpressionError:
+            threads = None
+        if grid is None:
+            cut = zip(bounds, "xyz", strict=False)
+            grid = [name if alone else f"cdiv({name}, block_{axis})" for (name, alone), axis in cut]
+        else:
+            cuts = zip(grid, [*block, 0, 0], "xyz", strict=False)
+            grid = [re.sub(rf", {extent}\)\Z", f", block_{axis})", text) for text, extent, axis in cuts]
+        for extents in (block, grid):
+            while len(extents) > 1 and str(extents[-1]) == "1":
+                extents.pop()
+        words: dict[str, object] = {"block": threads, "grid": told.grid}
+        if self._around.dynamic:
+            words["dynamic_shared_bytes"] = told.shared
+        guessed = listed([word for word, text in words.items() if text is None])
+        yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
+        yield f"block = {block}" + " # which default_sizes need" * (not told.fixed and threads is not None)
+        yield f"grid = {listed_texts(grid)}"
+        if len(words) > 2 or told.shared not in (None, "0"):
+            yield f'dynamic_shared_bytes = "{told.shared or "4 * threads"}"'
+        if self._around.is_cooperative:
+            yield "cooperative = true"
 
 
 class _Launch(Struct, frozen=True):
@@ -379,42 +404,6 @@ def _words(formula: str) -> set[str]:
 def _as(kind: str | None) -> str:
     """How the type of a struct's integer is said, unless it has 32 bits."""
     return f" as {kind}" if kind and not is_float(kind) and ELEMENT_TYPES[kind].nbytes != 4 else ""
-
-
-def _launch_table(
-    told: _Launch,
-    own: Mapping[str, int],
-    block: Sequence[int],
-    bounds: Sequence[tuple[str, bool]],
-    around: SourceFacts,
-) -> Iterator[str]:
-    """The table of the launch: as host code tells it, the rest as the kernel lets one guess."""
-    grid, threads = told.grid, told.block
-    block = [*block] if len(bounds) == len(block) else [THREADS]
-    try:
-        block = [evaluate(extent, own) for extent in threads or ()] or block
-    except ExpressionError:
-        threads = None
-    if grid is None:
-        cut = zip(bounds, "xyz", strict=False)
-        grid = [name if alone else f"cdiv({name}, block_{axis})" for (name, alone), axis in cut]
-    else:
-        cuts = zip(grid, [*block, 0, 0], "xyz", strict=False)
-        grid = [re.sub(rf", {extent}\)\Z", f", block_{axis})", text) for text, extent, axis in cuts]
-    for extents in (block, grid):
-        while len(extents) > 1 and str(extents[-1]) == "1":
-            extents.pop()
-    words: dict[str, object] = {"block": threads, "grid": told.grid}
-    if around.dynamic:
-        words["dynamic_shared_bytes"] = told.shared
-    guessed = listed([word for word, text in words.items() if text is None])
-    yield "[launch]" + f" # TODO: {guessed}, which no launch in the file says plainly" * bool(guessed)
-    yield f"block = {block}" + " # which default_sizes need" * (not told.fixed and threads is not None)
-    yield f"grid = {listed_texts(grid)}"
-    if len(words) > 2 or told.shared not in (None, "0"):
-        yield f'dynamic_shared_bytes = "{told.shared or "4 * threads"}"'
-    if around.is_cooperative:
-        yield "cooperative = true"
 
 
 def element_type(written: str) -> str | None:

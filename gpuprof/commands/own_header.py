@@ -13,11 +13,11 @@ from gpuprof.backends.arguments import HANDLES
 from gpuprof.commands.header_tables import (
     THREADS,
     VECTOR,
+    HeaderTables,
     SourceFacts,
     Taken,
     accessed,
     element_type,
-    header_tables,
     read,
 )
 from gpuprof.cubin_file import function_of
@@ -138,7 +138,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
         dynamic,
         is_cooperative,
     )
-    tables = [*header_tables(entry, own, parameters, uses is not None, block, around)]
+    tables = [*HeaderTables(own, parameters, uses is not None, block, around).of(entry)]
     if not any('role = "' in line for line in tables) and all(one.kind for one in parameters):
         what = f"{path}:{function.line}: {name} writes to no array, so that nothing of it can be checked."
         fix = "What it computes belongs in an array that it takes, or in a __device__ variable."
@@ -381,9 +381,8 @@ def built_header(path: Path) -> str:
     block = _allowed(kernel.block_limits, (THREADS,))
     others = [one for one in held.entries if one != entry]
     nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, False, False)
-    return "\n".join(
-        (*_named(others), *header_tables(entry, {}, taken, uses is not None, block, nothing), "")
-    )
+    tables = HeaderTables({}, taken, uses is not None, block, nothing).of(entry)
+    return "\n".join((*_named(others), *tables, ""))
 
 
 def _type_of(compiled: Parameter) -> str:
