@@ -20,7 +20,7 @@ from processes import ran
 
 from gpuprof.commands.texts import choose_kernels, selected
 from gpuprof.counters import COUNTERS
-from gpuprof.devices.device import Device
+from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Kernel
@@ -44,30 +44,7 @@ from gpuprof.results import (
     TimingPair,
 )
 
-DEVICE = Device(
-    name="Test card",
-    compute_capability="8.6",
-    sm_count=84,
-    sm_clock_mhz=1695.0,
-    memory_clock_mhz=9751.0,
-    memory_bus_width_bits=384,
-    memory_bytes=24 * 2**30,
-    l2_bytes=6 * 2**20,
-    max_threads_per_block=1024,
-    max_threads_per_sm=1536,
-    max_blocks_per_sm=16,
-    registers_per_sm=65536,
-    registers_per_block=65536,
-    shared_bytes_per_sm=102400,
-    shared_bytes_per_block=49152,
-    shared_bytes_per_block_optin=101376,
-    reserved_shared_bytes_per_block=1024,
-    max_grid=(2**31 - 1, 65535, 65535),
-    peak_bandwidth_gbps=936.0,
-    peak_fp32_gflops=36450.0,
-    peak_fp64_gflops=570.0,
-    source="table",
-)
+DEVICE = replace(load_card("rtx3090"), sm_count=84)
 
 #: The smallest header that the format allows for each problem.
 MINIMAL = {

@@ -32,23 +32,8 @@ _MARKS = {"ok": "ok      ", "absent": "without ", "disturbs": "disturbs", "broke
 _INDENT = " " * 10
 #: Columns of the longest line of words, and of the shortest that is still worth a line.
 _WIDEST, _NARROWEST = 110, 30
-#: A kernel whose sectors are known beforehand.
-_TRIAL = """/*gpuprof
-operation = "trial_copy"
-dimensions = ["n"]
-arguments = ["n", "x", "y"]
-[arrays]
-x.shape = ["n"]
-y = { shape = ["n"], role = "out" }
-[work]
-bytes = "2 * n * real_bytes"
-[check]
-y = "x"
-equal = true
-[launch]
-block = [256]
-grid = ["cdiv(n, block_x)"]
-*/
+#: A copy whose sectors are known beforehand.
+_TRIAL = """
 extern "C" __global__ void trial(int n, const real *x, real *y)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -216,14 +201,14 @@ def _ncu() -> str:
 
 def _trial(device_ordinal: int) -> str:
     """Profile one tiny launch, and hold its count against what it must be."""
-    from gpuprof.kernels.header import read_kernels
+    from gpuprof.kernels.header import WHOLE_HEADER, read_kernels
     from gpuprof.measure.case import Case
     from gpuprof.ncu.collecting import Collector
     from gpuprof.ncu.invocation import NcuOptions
     from gpuprof.ncu.tool import NcuError
     from gpuprof.problems.problem import Problem
 
-    file = read_kernels(_TRIAL, Path("trial.cu"))
+    file = read_kernels(WHOLE_HEADER + _TRIAL, Path("trial.cu"))
     case = Case.of(file.kernels[0], Problem.of(file.operation, (_TRIAL_ELEMENTS,)))
     with tempfile.TemporaryDirectory(prefix="gpuprof-doctor-") as scratch:
         outcome = Collector(

@@ -64,7 +64,7 @@ _OF_A_SOURCE = ("choose", "parameters", "candidates", "include", "define", "comp
 _COMPILED_FIX = "Integers for formulas stand in [constants]; to try others, measure the source."
 
 #: The smallest header that brings its operation along, for a file of which no operation is known.
-_WHOLE_HEADER = """/*gpuprof
+WHOLE_HEADER = """/*gpuprof
 operation = "my_copy"
 dimensions = ["n"]
 arguments = ["n", "x", "y"]
@@ -105,7 +105,7 @@ def read_kernels(
     if built is not None and (command.include or command.define):
         raise InputError(f"-I and -D are for CUDA C++; {path} is compiled already.", fix="Leave them out.")
     header = _header_of(source, path, built, asked)
-    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
+    fix = minimal_header(asked) if asked else f"Start the file with:\n{WHOLE_HEADER}"
     where = str(header.path)
     table = read_toml(header.text, where, header.line)
     reader = TableReader(table, FilePlace(where, header.text, header.line), fix=fix)

@@ -10,6 +10,7 @@ import pytest
 from compile_support import compile_source
 from hurried_clock import soon
 from processes import ran
+from unit_support import MINIMAL
 
 from gpuprof.cuda_source.confined import confined
 from gpuprof.errors import CompileError, ExitCode, HeaderError
@@ -20,24 +21,14 @@ from gpuprof.toolchain.complaints import without_foreign_lines
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.nvrtc_program import make_program
 
-HEADER = """/*gpuprof
-title = "Mine"
-operation = "transpose"
-arguments = ["nx", "ny", "in", "out"]
-entry = "mine"
-{fields}
-[launch]
-block = [16, 16]
-grid = ["cdiv(nx, block_x)", "cdiv(ny, block_y)"]
-*/
-"""
+HEADER = MINIMAL["transpose"]
 CODE = 'extern "C" __global__ void mine(int nx, int ny, const float *in, float *out) { out[0] = in[0]; }\n'
 
 
 def kernel_of(folder, fields="", code=CODE):
     """A kernel file that stands in a folder, read."""
     path = Path(folder, "mine.cu")
-    path.write_text(HEADER.format(fields=fields) + code)
+    path.write_text(HEADER.replace("[launch]", f"{fields}\n[launch]") + code)
     return load_kernels(path).kernels[0]
 
 
@@ -169,10 +160,8 @@ def test_an_older_standard_joins_lines_by_its_trigraph(places):
 
 @pytest.mark.parametrize("entry", ["mine<\\n%:include </etc/passwd>\\n>", "mine<1>\\n"])
 def test_an_entry_stays_on_its_line(tmp_path, entry):
-    text = (HEADER.format(fields="") + CODE).replace('entry = "mine"', f'entry = "{entry}"')
-    (tmp_path / "mine.cu").write_text(text)
     with pytest.raises(HeaderError, match="entry must name a function"):
-        load_kernels(tmp_path / "mine.cu")
+        kernel_of(tmp_path, f'entry = "{entry}"')
 
 
 @pytest.mark.parametrize("fields", ['include = [".."]', 'include = ["/etc"]', 'include = ["up"]'])
@@ -221,7 +210,7 @@ def test_folders_that_are_typed_may_be_anywhere(places):
     (typed / "deep" / "other.h").write_text('#include "../third.h"\n')
     (typed / "third.h").write_text("__device__ int found_it;\n")
     path = places / "mine.cu"
-    path.write_text(HEADER.format(fields="") + "#include <mine.h>\n" + CODE)
+    path.write_text(HEADER + "#include <mine.h>\n" + CODE)
     kernel = load_kernels(path, None, parse_preprocessing([typed], [])).kernels[0]
     assert compiled(kernel) == ""
     assert len(kernel.headers) == 3
@@ -255,7 +244,7 @@ print(done.returncode, taken.ru_utime + taken.ru_stime, taken.ru_maxrss << 10, "
 @pytest.mark.deep
 def test_a_long_run_of_one_token_takes_little_from_reading_to_the_page(tmp_path):
     path = tmp_path / "mine.cu"
-    path.write_text(HEADER.format(fields="") + CODE + ";" * 300_000 + "\n")
+    path.write_text(HEADER + CODE + ";" * 300_000 + "\n")
     command = ("run", path, "--sizes", "32", "--device", "sim", "-o", tmp_path / "o")
     line = [sys.executable, "-m", "gpuprof", *command]
     done = ran([sys.executable, "-c", TAKEN, *line, "--compile-timeout", "30"], cwd=tmp_path, check=True)

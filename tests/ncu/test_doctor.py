@@ -15,7 +15,7 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import doctor
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, ExitCode
-from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.header import WHOLE_HEADER, read_kernels
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
@@ -53,7 +53,7 @@ def test_what_disturbs_is_no_failure(monkeypatch, capsys):
 
 def test_the_trial_launch_counts_what_the_doctor_expects():
     """On the executor, which counts as a GPU would."""
-    file = read_kernels(doctor._TRIAL, Path("trial.cu"))
+    file = read_kernels(WHOLE_HEADER + doctor._TRIAL, Path("trial.cu"))
     case = Case.of(file.kernels[0], Problem.of(file.operation, (doctor._TRIAL_ELEMENTS,)))
     backend = SimBackend(load_card("h200"))
     measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))

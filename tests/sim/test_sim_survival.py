@@ -3,6 +3,7 @@
 """Kernels that will not end, in the compiler or on the device, cost their own row only."""
 
 import pytest
+from unit_support import MINIMAL, TRANSPOSE_BODY
 
 from gpuprof import Source, profile
 from gpuprof.commands.profile import exit_code
@@ -10,26 +11,6 @@ from gpuprof.records import replace
 
 pytestmark = pytest.mark.deep
 
-HEADER = """/*gpuprof
-title = "{name}"
-problem = "transpose"
-rung = {rung}
-arguments = ["nx", "ny", "in", "out"]
-[launch]
-block = [16, 16]
-grid = ["cdiv(nx, block_x)", "cdiv(ny, block_y)"]
-*/
-"""
-BODY = """
-extern "C" __global__ void {name}(int nx, int ny, const real *in, real *out)
-{{
-    const int x = blockIdx.x * blockDim.x + threadIdx.x;
-    const int y = blockIdx.y * blockDim.y + threadIdx.y;
-    {amiss}
-    if (x < nx && y < ny)
-        out[(size_t)x * ny + y] = in[(size_t)y * nx + x];
-}}
-"""
 #: Divisions, each of which depends on the one before: they keep the compiler busy for a minute and more.
 BOMB = (
     "real sum = in[0];\n"
@@ -38,8 +19,13 @@ BOMB = (
 )
 
 
-def kernel(name, rung, amiss=""):
-    return Source(HEADER.format(name=name, rung=rung) + BODY.format(name=name, amiss=amiss), name)
+def kernel(name, rung, amiss="", tables=""):
+    """A transpose with something amiss in its body."""
+    header = (
+        MINIMAL["transpose"].replace("problem =", f"rung = {rung}\nproblem =").replace("*/", f"{tables}*/")
+    )
+    body = TRANSPOSE_BODY.format(name=name).replace("    if (x", f"    {amiss}\n    if (x")
+    return Source(header + body, name)
 
 
 def test_kernel_that_does_not_end_in_the_compiler_is_a_row_and_the_next_is_measured():
@@ -74,12 +60,10 @@ def test_case_that_the_executor_has_no_time_for_is_not_counted_and_no_failure():
     assert large.reason.startswith("Not counted: the executor did not finish within 2 s")
     assert large.reason.endswith("or choose a smaller size: --sizes 1024.")
     assert small.outcome == "timeout"  # so little work takes this long only where it never ends
-    fixed = HEADER.format(name="fixed", rung=1).replace(
-        "*/", '[[require]]\ncondition = "nx == 2048"\nbecause = "its size is fixed"\n*/'
-    )
-    fixed += BODY.format(name="fixed", amiss='while (in) printf("%d\\n", x);')
+    tables = '[[require]]\ncondition = "nx == 2048"\nbecause = "its size is fixed"\n'
+    fixed = kernel("fixed", 1, 'while (in) printf("%d\\n", x);', tables)
     options = {"device": "sim:h200", "timeout_s": 2.0, "explain": False}
-    (only,) = profile([Source(fixed, "fixed")], sizes=[(2048, 2048)], **options)
+    (only,) = profile([fixed], sizes=[(2048, 2048)], **options)
     assert only.reason.endswith("Allow more with --timeout: no smaller size suits this kernel.")
     good = replace(large.record, outcome="ok")
     assert exit_code(replace(run.record, cases=(large.record, good))) == 0

@@ -12,31 +12,14 @@ from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels import carried
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.header import WHOLE_HEADER
 from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Measure, decode, encode
 from gpuprof.problems.problem import Problem
 
-HEADER = """/*gpuprof
-operation = "copy_of"
-dimensions = ["n"]
-arguments = ["n", "x", "y"]
-{fields}
-[arrays]
-x = {{ shape = ["n"] }}
-y = {{ shape = ["n"], role = "out" }}
-[work]
-bytes = "2 * n * real_bytes"
-[check]
-y = "x"
-equal = true
-[launch]
-block = [64]
-grid = ["cdiv(n, block_x)"]
-*/
-"""
-BODY = "{includes}\n__global__ void k(int n, const float *x, float *y) {{ *(int *)y = {use}; }}\n"
+BODY = "\n{includes}\n__global__ void k(int n, const float *x, float *y) {{ *(int *)y = {use}; }}\n"
 
 
 def write(path, text):
@@ -46,7 +29,8 @@ def write(path, text):
 
 
 def kernel_file(folder, includes, use="1", fields=""):
-    return write(folder / "k.cu", HEADER.format(fields=fields) + BODY.format(includes=includes, use=use))
+    header = WHOLE_HEADER.replace("[arrays]", f"{fields}\n[arrays]")
+    return write(folder / "k.cu", header + BODY.format(includes=includes, use=use))
 
 
 def compiled_ptx(kernel, operation):
