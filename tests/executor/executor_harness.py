@@ -121,13 +121,18 @@ def run_cuda(
 
 
 def run_ptx(
-    text: str, *arrays: np.ndarray, scalars: tuple = (), block=(32, 1, 1), follow_undefined: bool = False
+    text: str,
+    *arrays: np.ndarray,
+    scalars: tuple = (),
+    grid=(1, 1, 1),
+    block=(32, 1, 1),
+    follow_undefined: bool = False,
 ) -> tuple[list[np.ndarray], LaunchResult]:
     """Run the kernel `k` of a PTX text, without its head, on copies of the arrays; return these."""
     memory = GlobalMemory()
     buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
     program = load_program(PTX_HEAD + text, "k", observer=Definedness() if follow_undefined else None)
-    result = launch(program, (1, 1, 1), block, [*buffers, *scalars], memory)
+    result = launch(program, grid, block, [*buffers, *scalars], memory)
     return [buffer.array() for buffer in buffers], result
 
 

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from executor_harness import PTX_HEAD, run_ptx
 
-from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
+from gpuprof.executor import FaultKind, KernelFault, load_program
 
 #: One warp. `u` is undefined, of `w` the upper half is, and `v` is in odd lanes. `t` is the thread; `even`
 #: tells the even ones. Every thread stores `r`.
-KERNEL = """.version 8.5
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 k_out)
+KERNEL = """.visible .entry k(.param .u64 k_out)
 {
     .reg .pred p, q, even;
     .reg .b16 h, g;
@@ -48,7 +46,7 @@ FIRST = "thread (0, 0, 0) of block (0, 0, 0)"
 
 def line_of(part: str) -> int:
     """The number of the kernel's line with a part."""
-    return KERNEL[: KERNEL.index(part)].count("\n") + 1
+    return (PTX_HEAD + KERNEL).partition(part)[0].count("\n") + 1
 
 
 READ = f"of shared memory, which was never written ({FIRST}); no result depends on it"
@@ -57,11 +55,8 @@ READ = f"of shared memory, which was never written ({FIRST}); no result depends 
 def run(snippet: str):
     """Run the kernel; return what it stored and the launch's result."""
     text = KERNEL.replace("SNIPPET", snippet.replace("BAR", "bar.sync 0"))
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(32, np.uint32), "out")
-    program = load_program(text, "k", observer=Definedness())
-    result = launch(program, (1, 1, 1), (32, 1, 1), [out], memory)
-    return out.array(), result
+    (out,), result = run_ptx(text, np.zeros(32, np.uint32), follow_undefined=True)
+    return out, result
 
 
 def fault_of(snippet: str, kind: FaultKind = FaultKind.UNINITIALISED_SHARED) -> KernelFault:
@@ -85,7 +80,7 @@ def test_what_depends_on_an_undefined_operand(garbage, defined, undefined):
         garbage(seed)
         assert run(defined)[0].tolist() == stored.tolist()
     fault = fault_of(undefined)
-    assert fault.detail.startswith("stores to out a value that depends on byte ")
+    assert fault.detail.startswith("stores to array 0 a value that depends on byte ")
 
 
 @pytest.mark.parametrize(("snippet", "words"), USES.values(), ids=USES)
@@ -99,13 +94,13 @@ def test_where_an_undefined_value_may_not_arrive(snippet, words):
 def test_registers_that_nothing_was_written_to(defined, undefined):
     assert run(defined)[1].remarks
     fault = fault_of(undefined, FaultKind.UNINITIALISED_REGISTER)
-    words = "stores to out a value that depends on a register to which nothing had been written"
+    words = "stores to array 0 a value that depends on a register to which nothing had been written"
     assert fault.detail == words
     assert fault.thread == (0, 0, 0)
 
 
 def test_a_program_knows_the_registers_that_may_be_read_before_they_are_written():
     text = KERNEL.replace("SNIPPET", "@even bra L; mov.b32 y, t; L: @even mov.b32 x, y; add.u32 r, x, 1;")
-    program = load_program(text, "k")
+    program = load_program(PTX_HEAD + text, "k")
     assert program.unwritten == {program.slots.register("y", 0)}
-    assert load_program(KERNEL.replace("SNIPPET", ""), "k").unwritten == set()
+    assert load_program(PTX_HEAD + KERNEL.replace("SNIPPET", ""), "k").unwritten == set()

@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 from bulk_sources import STORED, cuda
-from executor_harness import KERNELS_BY_HAND, caught, line_of, run_cuda
+from executor_harness import KERNELS_BY_HAND, caught, line_of, run_cuda, run_ptx
 
-from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
+from gpuprof.executor import FaultKind, KernelFault
 
 pytestmark = pytest.mark.deep
 
@@ -105,10 +105,7 @@ INSTRUCTIONS = [
         "st.local.u8 [own+1], A; ld.local.b32 D, [own];",
     ),
 ]
-KERNEL = """.version 8.5
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 k_out)
+KERNEL = """.visible .entry k(.param .u64 k_out)
 {
     .reg .pred P, Q, even;
     .reg .b16 H, G;
@@ -161,15 +158,13 @@ def random_body(rng: random.Random) -> str:
 
 def outcome_of(text: str) -> bytes | None:
     """What the kernel stores; None when it stores something undefined."""
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(32, np.uint32), "out")
     try:
-        launch(load_program(text, "k", observer=Definedness()), (1, 1, 1), (32, 1, 1), [out], memory)
+        (out,), _ = run_ptx(text, np.zeros(32, np.uint32), follow_undefined=True)
     except KernelFault as fault:
         if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.UNINITIALISED_LOCAL):
             raise
         return None
-    return out.array().tobytes()
+    return out.tobytes()
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
@@ -189,10 +184,7 @@ def test_what_is_stored_does_not_depend_on_what_was_there(garbage, first):
 
 
 #: Each thread sends its number, and what nobody wrote, to its neighbour in the other block.
-SENT = """.version 8.5
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 k_out) .reqnctapercluster 2,1,1 .reqntid 32,1,1
+SENT = """.visible .entry k(.param .u64 k_out) .reqnctapercluster 2,1,1 .reqntid 32,1,1
 {
     .reg .pred p, q;
     .reg .b32 t, u, v, w, r, m, d, e;
@@ -230,14 +222,12 @@ L:  mbarrier.try_wait.parity.shared.b64 q, [bar], 0;
 
 def test_what_threads_send_to_other_blocks_is_as_undefined_there():
     def run(used: str):
-        memory = GlobalMemory()
-        out = memory.allocate(np.zeros(32, np.uint32), "out")
-        program = load_program(SENT.replace("USED", used), "k", observer=Definedness())
-        return out, launch(program, (2, 1, 1), (32, 1, 1), [out], memory)
+        text = SENT.replace("USED", used)
+        return run_ptx(text, np.zeros(32, np.uint32), grid=(2, 1, 1), follow_undefined=True)
 
-    out, result = run("r")
-    assert out.array().tolist() == list(range(32))
+    (out,), result = run("r")
+    assert out.tolist() == list(range(32))
     assert result.remarks
-    with pytest.raises(KernelFault, match="stores to out a value that depends on byte 2560") as error:
+    with pytest.raises(KernelFault, match="stores to array 0 a value that depends on byte 2560") as error:
         run("w")
     assert error.value.kind is FaultKind.UNINITIALISED_SHARED

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_sources import kernel_table
-from executor_harness import caught, cuda_program, line_of, refused, run_cuda, tells
+from executor_harness import caught, cuda_program, line_of, refused, run_cuda, run_ptx, tells
 
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
@@ -18,7 +18,6 @@ from gpuprof.executor import (
     LaunchRefused,
     UnsupportedInstruction,
     launch,
-    load_program,
 )
 
 FLOATS = np.zeros(64, dtype=np.float32)
@@ -174,12 +173,7 @@ def test_faults_travel_between_processes():
 
 
 def test_more_local_memory_than_a_thread_has_is_refused():
-    head = ".version 8.5\n.target sm_90\n.address_size 64\n"
-    text = head + ".visible .entry k()\n{\n.local .b8 s[SIZE];\nret;\n}\n"
-
-    def run(size):
-        launch(load_program(text.replace("SIZE", str(size)), "k"), (1, 1, 1), (32, 1, 1), [], GlobalMemory())
-
-    run(524_288)
+    text = ".visible .entry k()\n{\n.local .b8 s[SIZE];\nret;\n}\n"
+    run_ptx(text.replace("SIZE", "524288"))
     with pytest.raises(LaunchRefused, match="needs 614,400 bytes of local memory for each thread"):
-        run(614_400)
+        run_ptx(text.replace("SIZE", "614400"))

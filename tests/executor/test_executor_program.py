@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from each import each
-from executor_harness import refused
+from executor_harness import PTX_HEAD, refused
 
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
@@ -15,13 +15,12 @@ from gpuprof.executor.program.ptx import Instruction, Label
 from gpuprof.executor.program.reconvergence import meet_sooner
 from gpuprof.executor.program.source_places import call_line, callers
 
-HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 DECLARED = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<5>; .reg .pred %p<5>; .shared .b32 tile[4];\n"
 
 
 def body(text: str) -> list[Instruction | Label]:
     """The instructions of a kernel."""
-    return parse(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n").functions["k"].body
+    return parse(f"{PTX_HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n").functions["k"].body
 
 
 def one(text: str) -> Instruction:
@@ -42,7 +41,7 @@ def one(text: str) -> Instruction:
 )
 def test_syntax_that_is_not_modelled_is_named(text, name):
     with pytest.raises(UnsupportedInstruction) as error:
-        parse(HEAD + text)
+        parse(PTX_HEAD + text)
     assert (error.value.name, error.value.line) == (name, 0)
 
 
@@ -214,7 +213,7 @@ def test_lanes_meet_where_every_way_that_does_not_end_early_passes(seed):
 )
 def test_what_is_not_modelled_is_named(case):
     text, name = case
-    program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
+    program = load_program(f"{PTX_HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
     assert refused(program).name == name
 
 

@@ -17,6 +17,7 @@ from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.header import WHOLE_HEADER
 from gpuprof.kernels.shape import configure
 from gpuprof.problems.problem import Problem
 
@@ -328,21 +329,11 @@ def test_what_does_not_fit_how_an_image_is_read_is_told(kind, body, said, words)
 
 
 def test_a_texture_that_is_passed_as_a_number_is_told():
-    source = """/*gpuprof
-operation = "read"
-dimensions = ["n"]
-arguments = ["y", "0"]
-[arrays]
-y = { shape = ["n"], role = "out" }
-[work]
-bytes = "4 * n"
-[check]
-y = { value = "0", equal = true }
-[launch]
-block = [32]
-grid = ["1"]
-*/
+    source = (
+        WHOLE_HEADER.replace('"n", "x", "y"', '"y", "0"')
+        + """
 __global__ void k(float *y, cudaTextureObject_t image) { y[threadIdx.x] = tex1D<float>(image, 0); }"""
+    )
     reason = gpuprof.profile(gpuprof.Source(source, "k"), sizes=32, device=SIM).case().reason
     assert "is `cudaTextureObject_t image`, an 8-byte integer, and 0 is a number" in reason
     assert "Say how they are read, in a table each: [textures.image]." in reason
