@@ -34,7 +34,7 @@ from gpuprof.ncu.outcome import (
     without_profile,
 )
 from gpuprof.ncu.read import ProfiledLaunch, read_report
-from gpuprof.ncu.tool import Ncu, NcuError, NcuReadError, diagnose, diagnose_launch, find_ncu, first_error
+from gpuprof.ncu.tool import Ncu, NcuError, NcuReadError, diagnose, find_ncu, first_error
 from gpuprof.options import RunOptions
 from gpuprof.records import grouped, replace
 from gpuprof.results import Run
@@ -99,7 +99,7 @@ def _blame(ended: Ended) -> str:
             "the kernel did not end under Nsight Compute's replay in time and was stopped: allow more with"
             " --timeout, or profile a smaller size"
         )
-    known = diagnose_launch(ended.output)
+    known = diagnose(ended.output, of_launch=True)
     return str(known) if known else f"it ended under Nsight Compute's replay: {last_words(ended)}"
 
 

@@ -90,18 +90,9 @@ _OF_ONE_LAUNCH: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def diagnose(output: str) -> NcuError | None:
-    """What Nsight Compute's output says of every launch on this machine, or None."""
-    return _find(_KNOWN, output)
-
-
-def diagnose_launch(output: str) -> NcuError | None:
-    """The known cause for which one launch could not be profiled, or None."""
-    return _find(_KNOWN + _OF_ONE_LAUNCH, output)
-
-
-def _find(known: tuple[tuple[str, str, str], ...], output: str) -> NcuError | None:
-    for pattern, what, fix in known:
+def diagnose(output: str, *, of_launch: bool = False) -> NcuError | None:
+    """What Nsight Compute's output says of every launch on this machine, or also of one; None of others."""
+    for pattern, what, fix in _KNOWN + _OF_ONE_LAUNCH * of_launch:
         if re.search(pattern, output):
             return NcuError(what, fix=fix)
     return None

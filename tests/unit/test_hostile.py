@@ -21,7 +21,7 @@ from gpuprof.errors import InputError, ResultsError
 from gpuprof.executor.program.parsing import parse as parse_ptx
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.read import ProfiledLaunch
-from gpuprof.ncu.tool import diagnose_launch
+from gpuprof.ncu.tool import diagnose
 from gpuprof.reading import parse_run, read_run
 from gpuprof.records import replace
 from gpuprof.report import html
@@ -286,7 +286,7 @@ def test_results_file_is_written_in_linear_time_and_no_text_in_it_is_touched(sam
 
 def test_output_of_tools_is_searched_in_linear_time():
     with soon(SECONDS):
-        assert diagnose_launch("lock GPU clock " * (MANY // 15)) is None
+        assert diagnose("lock GPU clock " * (MANY // 15), of_launch=True) is None
         assert _SPILLS.search("1" * MANY + " bytes spill stores, ") is None
         assert not parse_ptx("/*" * (MANY // 2)).functions
 
