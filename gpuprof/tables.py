@@ -7,6 +7,8 @@ import math
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from gpuprof.errors import HeaderError
@@ -20,6 +22,12 @@ _TABLE = re.compile(r"[ \t]*\[(?P<list>\[?)(?P<name>[^\[\]=\n]+)\]")
 _PLACE = re.compile(r" \(at line (?P<line>\d+), column (?P<column>\d+)\)\Z")
 _MOST_SHOWN = 60
 _FIELD = re.compile(r"[ \t]*(?P<name>(?:[\w.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(?!=)")
+
+
+@cache
+def bundled(package: str, name: str) -> dict[str, Any]:
+    """What a TOML file of a package holds."""
+    return tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 class FilePlace(str):

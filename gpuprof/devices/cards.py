@@ -4,9 +4,7 @@
 
 import difflib
 import re
-import tomllib
-from functools import cache
-from importlib import resources
+from functools import cache, partial
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +18,7 @@ from gpuprof.devices.device import (
 )
 from gpuprof.errors import InputError
 from gpuprof.schema import from_json
+from gpuprof.tables import bundled
 
 
 class Granularity(Struct, frozen=True):
@@ -92,10 +91,7 @@ def _plain(name: str) -> str:
     return re.sub("[^a-z0-9]|nvidia|geforce|tesla", "", name.lower())
 
 
-@cache
-def _document() -> dict[str, Any]:
-    text = resources.files("gpuprof.devices").joinpath("cards.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+_document = partial(bundled, "gpuprof.devices", "cards.toml")
 
 
 @cache

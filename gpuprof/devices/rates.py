@@ -2,19 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each part of a device can do per second at most: `rates.toml` and the peaks, times SMs and clock."""
 
-import tomllib
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
-from typing import Any
+from functools import partial
 
 from msgspec import Struct
 
 from gpuprof.devices.device import Device, fma_per_cycle, tensor_fma_per_cycle
+from gpuprof.tables import bundled
 
 _GUIDE = "CUDA C++ Programming Guide, throughput of arithmetic instructions"
 _TENSOR = "architecture whitepaper, dense tensor-core rate"
 _LANES = 32
+_table = partial(bundled, "gpuprof.devices", "rates.toml")
 
 
 class SmRate(Struct, frozen=True):
@@ -48,9 +47,3 @@ def architecture_latencies(device: Device) -> Mapping[str, float]:
     """Latencies of an architecture in cycles, as a card of it was measured; empty where none was."""
     known = _table().get(device.compute_capability, {}).get("latencies", {})
     return {f"{part}_latency_cycles": float(cycles) for part, cycles in known.items()}
-
-
-@cache
-def _table() -> dict[str, dict[str, Any]]:
-    text = resources.files("gpuprof.devices").joinpath("rates.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many instructions warps execute: in all, by pipe, by opcode and by source line."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import TypeVar
 
 from msgspec import Struct
@@ -13,6 +11,7 @@ from msgspec import Struct
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.machine_code.weighing import Weights
+from gpuprof.tables import bundled
 
 
 def pipe_of(one: SassInstruction, architecture: int) -> tuple[str, ...]:
@@ -35,7 +34,7 @@ def _pipe(opcode: str, architecture: int) -> tuple[str, ...]:
 
 @cache
 def _rows(architecture: int) -> dict[str, tuple[str, ...]]:
-    document = tomllib.loads(files(__package__).joinpath("pipes.toml").read_text(encoding="utf-8"))
+    document = bundled("gpuprof.machine_code", "pipes.toml")
     return {
         opcode: (row["pipe"],)
         for row in document["row"]
