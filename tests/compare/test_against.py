@@ -7,10 +7,9 @@ import os
 import shutil
 
 import compared_runs  # noqa: F401 - makes the helpers of the unit tests importable
-import fake_worker
 import pytest
 from compared_runs import TESTS
-from fake_runs import Watcher, keeper, options, request_of
+from fake_runs import Watcher, fake_workers, keeper, options, request_of
 from processes import ran
 from unit_support import gpuprof
 
@@ -132,11 +131,7 @@ def test_within_a_hook_of_another_repository(repository, tmp_path):
 @pytest.fixture
 def workers(tmp_path, monkeypatch):
     """The fake worker, and the processes that have started so far."""
-    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
-    log = tmp_path / "workers.log"
-    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
-    monkeypatch.setenv("FAKE_WORKER_STARTS", "99")
-    return lambda: log.read_text().split()
+    return fake_workers(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -110,8 +110,7 @@ def run_cuda(
         return buffers, launch(program, grid, block, arguments, memory, **options)
 
     buffers, result = run()
-    watched = {"witness", "guide", "progress"} & keywords.keys()
-    for order in () if watched else other_orders(result.openness, result.steps):
+    for order in () if "observers" in keywords else other_orders(result.openness, result.steps):
         try:
             run(order)
         except KernelFault as fault:

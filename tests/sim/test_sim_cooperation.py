@@ -4,7 +4,7 @@
 
 import pytest
 from cuda_sources import kernel_file
-from problem_support import Gemm, find_kernel, ladder
+from problem_support import Gemm, find_kernel
 from typer.testing import CliRunner
 
 from gpuprof.backends.base import ExplainedFailure, Findings
@@ -156,17 +156,20 @@ def test_grid_far_larger_than_its_problem_is_sampled(tmp_path, blocks, executed)
     assert case.verification.checked_elements == 64 * 64
 
 
+def compiled_case(name, problem, card=CARD):
+    """A shipped GEMM at a size, and what the compiler makes of it."""
+    kernel = find_kernel("gemm", name)
+    shape = configure(kernel, problem, kernel.block, {}, card)
+    return shape, compile_kernel(shape, card.arch)
+
+
 @pytest.mark.parametrize(("name", "dtype"), [("tf32x3_mma", "f32"), ("wgmma_tma", "bf16")])
 def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype, monkeypatch):
-    card = load_card("h200")
-    kernel = next(one for one in ladder("gemm") if one.id == name)
-    problem = Gemm(512, 640, 72, dtype=dtype)
-    shape = configure(kernel, problem, kernel.block, {}, card)
-    compiled = compile_kernel(shape, card.arch)
+    shape, compiled = compiled_case(name, Gemm(512, 640, 72, dtype=dtype))
     found = []
     for most_s in (1e9, 0.0):
         monkeypatch.setattr(sampled, "_SUMS_S", most_s)
-        found.append(backend.SimBackend(card, RunOptions(sim_blocks=3)).run(shape, compiled))
+        found.append(backend.SimBackend(CARD, RunOptions(sim_blocks=3)).run(shape, compiled))
     with_values, without = found
     assert with_values.outcome == without.outcome == "ok"
     assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]
@@ -175,16 +178,13 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     # What a card verifies needs no values, however few sums there are.
     monkeypatch.setattr(sampled, "_SUMS_S", 1e9)
     monkeypatch.setattr(backend.SimBackend, "_execute", None)
-    counted = backend.SimBackend(card, RunOptions(sim_blocks=3)).count(shape, compiled)
+    counted = backend.SimBackend(CARD, RunOptions(sim_blocks=3)).count(shape, compiled)
     assert counted.counters == with_values.counters
 
 
 def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(monkeypatch):
-    card = load_card("h200")
-    kernel = next(one for one in ladder("gemm") if one.id == "wgmma_tma")
-    shape = configure(kernel, Gemm(256, 512, 64, dtype="bf16"), kernel.block, {}, card)
-    compiled = compile_kernel(shape, card.arch)
-    with_values = backend.SimBackend(card, RunOptions(sim_blocks=0)).count(shape, compiled)
+    shape, compiled = compiled_case("wgmma_tma", Gemm(256, 512, 64, dtype="bf16"))
+    with_values = backend.SimBackend(CARD, RunOptions(sim_blocks=0)).count(shape, compiled)
     sliced = []
     load = instructions.load_program
 
@@ -195,18 +195,16 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     monkeypatch.setattr(instructions, "load_program", load_program)
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(backend, "stands_for_grid", lambda *_: False)
-    found = backend.SimBackend(card, RunOptions(sim_blocks=2)).count(shape, compiled)
+    found = backend.SimBackend(CARD, RunOptions(sim_blocks=2)).count(shape, compiled)
     assert sliced == [True]
     assert found.caveat is None
     assert found.counters == with_values.counters
 
 
 def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values(monkeypatch):
-    card = replace(load_card("h200"), sm_count=7)  # which have two tiles, or one
-    kernel = next(one for one in ladder("gemm") if one.id == "wgmma_persistent")
+    card = replace(CARD, sm_count=7)  # which have two tiles, or one
     problem = Gemm(640, 512, 64, dtype="bf16")
-    shape = configure(kernel, problem, kernel.block, {}, card)
-    compiled = compile_kernel(shape, card.arch)
+    shape, compiled = compiled_case("wgmma_persistent", problem, card)
     with_values = backend.SimBackend(card).count(shape, compiled)
     assert with_values.result.sampled_blocks == 7
     monkeypatch.setattr(backend, "of_two_kinds", lambda *_: None)
@@ -228,10 +226,8 @@ def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values
 
 @pytest.mark.parametrize(("name", "blocks"), [("wgmma_persistent", 6), ("wgmma_store_64_below", 24)])
 def test_a_sample_stands_for_a_persistent_grid_that_was_verified_elsewhere(name, blocks, monkeypatch):
-    card = replace(load_card("h200"), sm_count=40)
-    kernel = find_kernel("gemm", name)
-    shape = configure(kernel, Gemm(1024, 2048, 64, dtype="bf16"), kernel.block, {}, card)
-    compiled = compile_kernel(shape, card.arch)
+    card = replace(CARD, sm_count=40)
+    shape, compiled = compiled_case(name, Gemm(1024, 2048, 64, dtype="bf16"), card)
     whole = backend.SimBackend(card)._count_slices(shape, compiled, [None])
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(sampled, "_FEW_BLOCKS_FMAS", 0)

@@ -29,6 +29,14 @@ def begun(*, timed):
     return search, {one.candidate.point: one.measurement for one in landscape(512, 3).points}
 
 
+def built_up(search, built, step=1):
+    """Begin a search that was told what is built of its points, forwards or backwards."""
+    for candidate in search.candidates[::step]:
+        if candidate.point in built:
+            search.built(candidate, built[candidate.point])
+    search.begin(0)
+
+
 def test_ctrl_c_ends_it_while_points_are_looked_through(monkeypatch):
     monkeypatch.setattr(signals._requests, "count", 1)
     with pytest.raises(KeyboardInterrupt):
@@ -38,10 +46,7 @@ def test_ctrl_c_ends_it_while_points_are_looked_through(monkeypatch):
 def searched(reverse):
     """What a search finds whose points all have one bound, built and counted forwards or backwards."""
     search, built = begun(timed=False)
-    for candidate in search.candidates[::-1] if reverse else search.candidates:
-        if candidate.point in built:
-            search.built(candidate, built[candidate.point])
-    search.begin(0)
+    built_up(search, built, -1 if reverse else 1)
     asked = search.next_cases(6, 6)
     points = {id(candidate.case): candidate.point for candidate in search.candidates}
     alike = {"bounds": {"issue": Bound(10.0, "made up", "made up")}, "bound_by": "issue", "outcome": "ok"}
@@ -57,10 +62,7 @@ def test_the_order_in_which_compilers_and_cards_end_changes_nothing():
 def test_a_search_begins_with_the_least_modelled_times_and_without_a_card_they_decide():
     search, built = begun(timed=False)
     counted = {one.candidate.point: one.measurement for one in landscape(512, 3).counted()}
-    for candidate in search.candidates:
-        if candidate.point in built:
-            search.built(candidate, built[candidate.point])
-    search.begin(0)
+    built_up(search, built)
     for one in search.to_count(len(counted)):
         search.counted(one.candidate.point, counted[one.candidate.point])
     search.rank()
@@ -80,10 +82,7 @@ def test_a_search_begins_with_the_least_modelled_times_and_without_a_card_they_d
 def test_a_modelled_time_stands_beside_a_measured_one():
     search, built = begun(timed=True)
     counted = {one.candidate.point: one.measurement for one in landscape(512, 3).counted()}
-    for candidate in search.candidates:
-        if candidate.point in built:
-            search.built(candidate, counted[candidate.point])
-    search.begin(0)
+    built_up(search, counted)
     point = next(iter(counted))
     search.tell(point, replace(built[point], outcome="ok"))
     assert search.measured[point].model == counted[point].model is not None

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of kernels that do as their names say, where `fake_worker` stands in for GPUs."""
 
+import fake_worker
 from unit_support import build_request, write_transpose_kernel
 
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.run import Progress
+from gpuprof.measure import session
+from gpuprof.measure.run import Progress, measure
 from gpuprof.options import RunOptions
+from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
 
@@ -50,3 +53,29 @@ def options(**changes):
 def keeper(path):
     """Opens the results file of a run there."""
     return lambda run: ResultsFile(path, run, replace=True)
+
+
+def fake_workers(folder, monkeypatch):
+    """Let the fake worker stand in for GPUs; gives the processes that have started so far."""
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
+    log = folder / "workers.log"
+    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+    monkeypatch.setenv("FAKE_WORKER_STARTS", "99")
+    return lambda: log.read_text().split()
+
+
+def runner(folder, monkeypatch, *pauses_s):
+    """Measures kernels `k0_WHAT`, `k1_WHAT`, … that do as named; gives the run and its watcher."""
+    workers = fake_workers(folder, monkeypatch)
+    monkeypatch.setattr(session, "_PAUSES_S", pauses_s)
+
+    def run(*whats, watcher=None, references="none", **how):
+        names = [f"k{number}_{what}" for number, what in enumerate(whats)]
+        request, path = request_of(folder, names, references=references), folder / "results.json"
+        watcher = watcher or Watcher()
+        result = measure(request, options(**how), watcher, argv=("transpose",), keep=keeper(path))
+        assert read_run(path) == result
+        watcher.workers = len(workers())
+        return result, watcher
+
+    return run

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import fake_worker
 import pytest
-from fake_runs import Watcher, keeper, options, request_of
+from fake_runs import Watcher, fake_workers, options, request_of, runner
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
 from unit_support import DEVICE, parse_kernel
@@ -55,21 +55,11 @@ class Reader(Watcher):
 @pytest.fixture
 def run_kernels(tmp_path, monkeypatch):
     """Measures kernels `k0_WHAT`, `k1_WHAT`, … that do as named; gives the run and its watcher."""
-    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
-    log = tmp_path / "workers.log"
-    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
-    monkeypatch.setattr(session, "_PAUSES_S", (0.01,) * 3)
+    measured = runner(tmp_path, monkeypatch, *(0.01,) * 3)
 
-    def run(*whats, on_finished=lambda done: None, starts=99, references="none"):
+    def run(*whats, on_finished=lambda done: None, starts=99, **more):
         monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
-        names = [f"k{number}_{what}" for number, what in enumerate(whats)]
-        request = request_of(tmp_path, names, references=references)
-        json_path = tmp_path / "results.json"
-        watcher = Reader(json_path, on_finished)
-        result = measure(request, options(), watcher, argv=("transpose",), keep=keeper(json_path))
-        assert read_run(json_path) == result
-        watcher.workers = len(log.read_text().splitlines())
-        return result, watcher
+        return measured(*whats, watcher=Reader(tmp_path / "results.json", on_finished), **more)
 
     return run
 
@@ -240,9 +230,7 @@ def test_lost_context_gets_a_new_worker(run_kernels):
 
 
 def test_cases_that_come_later_find_the_worker_there(tmp_path, monkeypatch):
-    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
-    log = tmp_path / "workers.log"
-    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+    workers = fake_workers(tmp_path, monkeypatch)
     first, wrong, lost, last = plan_cases(
         request_of(tmp_path, ["k0_good", "k1_wrong", "k2_loses_context", "k3_good"]), references=False
     )
@@ -255,7 +243,7 @@ def test_cases_that_come_later_find_the_worker_there(tmp_path, monkeypatch):
     session.run_cases({0: first}, None, Open.of(options(), ()), done.__setitem__, more=more)
     outcomes = {index: case.outcome for index, case in done.items()}
     assert outcomes == {0: "ok", 5: "incorrect", 6: "failed", 7: "ok"}
-    assert len(log.read_text().splitlines()) == 2
+    assert len(workers()) == 2
 
 
 def test_failures_that_leave_the_context_alone_keep_the_worker(run_kernels):

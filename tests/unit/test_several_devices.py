@@ -4,19 +4,16 @@
 
 import io
 import re
+from functools import partial
 
-import fake_worker
 import pytest
-from fake_runs import Watcher, keeper, options, request_of
+from fake_runs import Watcher, runner
 
 from gpuprof.analysis.groups import groups
 from gpuprof.backends.select import named_devices
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.matching import match
 from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.measure import session
-from gpuprof.measure.run import measure
-from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.report.comma_separated import render_csv
 from gpuprof.report.html import render_html
@@ -30,34 +27,15 @@ pytestmark = pytest.mark.deep
 @pytest.fixture
 def run_kernels(tmp_path, monkeypatch):
     """Measures kernels that do as named on stand-ins for GPUs; gives the run and its watcher."""
-    return runner(tmp_path, monkeypatch)
+    monkeypatch.setenv("FAKE_WORKER_UNPLUGGED", str(tmp_path / "unplugged"))
+    return partial(runner(tmp_path, monkeypatch), device="0,1")
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """Two kernels on two GPUs."""
     with pytest.MonkeyPatch.context() as patch:
-        return runner(tmp_path_factory.mktemp("two"), patch)("a", "b")
-
-
-def runner(tmp_path, monkeypatch):
-    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
-    log = tmp_path / "workers.log"
-    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
-    monkeypatch.setattr(session, "_PAUSES_S", ())
-    monkeypatch.setenv("FAKE_WORKER_UNPLUGGED", str(tmp_path / "unplugged"))
-
-    def run(*whats, device="0,1", rounds=1, watcher=None):
-        names = [f"k{number}_{what}" for number, what in enumerate(whats)]
-        path = tmp_path / "results.json"
-        watcher = watcher or Watcher()
-        how = options(device=device, rounds=rounds)
-        result = measure(request_of(tmp_path, names), how, watcher, keep=keeper(path))
-        assert read_run(path) == result
-        watcher.workers = len(log.read_text().splitlines())
-        return result, watcher
-
-    return run
+        return runner(tmp_path_factory.mktemp("two"), patch)("a", "b", device="0,1")
 
 
 def test_each_gpu_measures_every_case_in_its_own_process(two):
