@@ -116,6 +116,11 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     if outcome is not None and outcome.stopped:
         return tell_stopped(how, "while Nsight Compute counted", "what was measured, and its counters so far")
     held = hold(run, gates, strict=given.gate.strict, quiet=quiet, aside=piped)
+    return _end(run, held, quiet=quiet)
+
+
+def _end(run: Run, held: ExitCode, *, quiet: bool) -> ExitCode:
+    """Say how a run ended, or quietly only what failed; the status, to which gates led that `held`."""
     status = exit_code(run) or held
     words = Counter(status_of(run, case).word for case in run.cases)
     counts = (
