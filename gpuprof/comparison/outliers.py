@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.judging import CARDS, FLUKES, PRIOR_DEGREES, class_of, student, trimmed
+from gpuprof.records import grouped
 from gpuprof.schema import Count, NonNegative, Positive
 
 #: How often a healthy card may be named, over all that it is judged by.
@@ -229,10 +230,9 @@ class FleetKind(Struct, frozen=True):
 def judge_cards(name: str, cards: int, timed: Sequence[CardSeries]) -> FleetKind:
     """Find the cards of one kind that differ from the fleet median, by the cases that any of them timed."""
     series = [case for case in timed if len(case.rounds_us) > 1]
-    by_part: dict[str, list[CardSeries]] = defaultdict(list)
+    by_part = grouped(series, lambda case: case.part)
     rounds: dict[str, list[int]] = defaultdict(list)
     for case in series:
-        by_part[case.part].append(case)
         for card, medians in case.rounds_us.items():
             rounds[card].append(len(medians))
     of_whole, spread = _deviations("", series if len(series) >= FEWEST_CASES else [], _SHARES[0] * LEVEL)

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from gpuprof.executor import Loop, loops_of, reached
 from gpuprof.machine_code.sass import DIVERGED, Block, MachineCode, SassInstruction
+from gpuprof.records import grouped
 
 _END = re.compile(r"\s*(?:ret|exit)\b")
 _CONTROL = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?[\w$%]+\s+)?(?:bra|brx|ret|exit)\b")
@@ -360,10 +361,7 @@ def merged_atomics(code: MachineCode) -> frozenset[int]:
     """
     instructions = [one for block in code.blocks for one in block.instructions]
     atomics = {one.line for one in instructions if one.name in _ATOMICS} - {0}
-    by_line: defaultdict[int, list[SassInstruction]] = defaultdict(list)
-    for one in instructions:
-        if one.line in atomics:
-            by_line[one.line].append(one)
+    by_line = grouped((one for one in instructions if one.line in atomics), lambda one: one.line)
     return frozenset(line for line, beside in by_line.items() if _is_merged(beside))
 
 

@@ -31,7 +31,7 @@ from gpuprof.measure.protocol import (
 from gpuprof.measure.resume import asked
 from gpuprof.measure.run import Keep, Progress, empty_run_on
 from gpuprof.measure.side_by_side import Cards
-from gpuprof.records import replace
+from gpuprof.records import grouped, replace
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
@@ -257,15 +257,9 @@ class Tuner:
 
     def _kinds(self) -> list[list[CardSearch]]:
         """Searches on devices of one kind: what is compiled and counted for one holds for the others."""
-        kinds: list[list[CardSearch]] = []
-        for search in self._searches:
-            device = search.card.opened.device
-            alike = next((kind for kind in kinds if kind[0].card.opened.device == device), None)
-            if alike is None:
-                kinds.append([search])
-            else:
-                alike.append(search)
-        return kinds
+        devices = [search.card.opened.device for search in self._searches]
+        kinds = grouped(self._searches, lambda search: devices.index(search.card.opened.device))
+        return [*kinds.values()]
 
     def _compile_and_count(self, alike: Sequence[CardSearch]) -> None:
         """Compile every candidate, and count what time allows."""
