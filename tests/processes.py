@@ -3,6 +3,10 @@
 """Programs that tests start and wait for."""
 
 import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -10,3 +14,32 @@ def ran(command: Any, **more: Any) -> "subprocess.CompletedProcess[Any]":
     """A program that has ended, however it did: with its status, and what it said as text."""
     usual = {"capture_output": True, "text": True, "timeout": 600, "check": False}
     return subprocess.run(command, **{**usual, **more})
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60.0, pause: float = 0.01) -> None:
+    """Until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(pause)
+
+
+def running() -> dict[int, tuple[int, int]]:
+    """Parent and group of each process that has not ended."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state, parent, group = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
+            if state != "Z":
+                found[int(folder.name)] = int(parent), int(group)
+    return found
+
+
+def workers_of(*parents: int) -> list[int]:
+    """gpuprof's worker processes of some processes."""
+    found = []
+    for pid, (parent, _) in running().items():
+        with suppress(OSError):
+            if parent in parents and "gpuprof.measure.worker" in Path(f"/proc/{pid}/cmdline").read_text():
+                found.append(pid)
+    return found

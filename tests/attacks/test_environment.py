@@ -10,11 +10,10 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 
 import pytest
-from processes import ran
+from processes import ran, wait_for
 
 from gpuprof import page_data, requirements
 from gpuprof.commands.doctor import checks
@@ -140,10 +139,7 @@ def test_a_process_that_is_killed_leaves_no_machine_code_behind(tmp_path):
     environment = {**os.environ, "TMPDIR": str(scratch)}
     process = subprocess.Popen([sys.executable, "-c", code, str(slow)], env=environment)
     try:
-        deadline = time.monotonic() + 60
-        while not marker.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert marker.exists()
+        wait_for(marker.exists)
     finally:
         process.kill()
         process.wait()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import ran
+from processes import ran, running
 
 from gpuprof import private_folder
 from gpuprof.commands.doctor import host_checks
@@ -182,12 +182,8 @@ def listening(pids):
 
 
 def descendants(pid):
-    parents = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
     family = {pid}
-    while more := {child for child, parent in parents.items() if parent in family} - family:
+    while more := {child for child, (parent, _) in running().items() if parent in family} - family:
         family |= more
     return family
 

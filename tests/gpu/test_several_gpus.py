@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from processes import ran
+from processes import workers_of
 
 import gpuprof
 from gpuprof.comparison.cautions import cautions
@@ -144,12 +144,6 @@ def test_process_of_one_gpu_that_is_killed_costs_nothing(two_gpus, kernels):
     # A case that is killed in its fresh process, before any other ran there, is taken for the culprit.
     assert sum(case.outcome == "ok" for case in first) >= 10
     assert all(place.lost is None for place in run.record.places)
-
-
-def workers_of(parent):
-    """Worker processes of a process."""
-    listed = ran(["ps", "--ppid", str(parent), "-o", "pid=,args="])
-    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "gpuprof.measure.worker" in line]
 
 
 @pytest.mark.gpu

@@ -8,10 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 from fake_runs import Watcher, keeper, options, request_of
+from processes import wait_for, workers_of
 from unit_support import write_transpose_kernel
 
 from gpuprof import __version__, profile, tune
@@ -160,28 +160,8 @@ def test_lost_cluster_leaves_a_row_for_every_case(monkeypatch, run_on):
 def test_no_process_stays_behind(cluster, run_on):
     run_on(cluster.scheduler_address, count=2, device="none:h200,none:a100")
     client = distributed.Client(cluster, set_as_default=False)
-    deadline = time.monotonic() + 300
-    while any(client.run(_children).values()):
-        assert time.monotonic() < deadline, "a worker process outlived its run"
-        time.sleep(0.2)
-
-
-def _children():
-    """Children of the cluster's worker that are gpuprof's workers."""
-    found = []
-    for pid in os.listdir("/proc"):
-        if not pid.isdecimal():
-            continue
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                parent = int(file.read().rpartition(")")[2].split()[1])
-            with open(f"/proc/{pid}/cmdline") as file:
-                command = file.read()
-        except OSError:
-            continue
-        if parent == os.getpid() and "gpuprof.measure.worker" in command:
-            found.append(pid)
-    return found
+    parents = client.run(os.getpid).values()
+    wait_for(lambda: not workers_of(*parents), 300)
 
 
 def test_cluster_without_gpus_is_told_so(cluster):

@@ -3,10 +3,10 @@
 """What is counted behind the back of what is measured: by how many processes, when, and how often."""
 
 import threading
-import time
 
 import pytest
 from problem_support import Gemm
+from processes import wait_for
 from unit_support import DEVICE
 
 from gpuprof.backends.base import Findings
@@ -45,9 +45,7 @@ class Executors:
 
     def wait_for(self, count):
         """Until so many cases are counted."""
-        end = time.monotonic() + PATIENCE_S
-        while len(self.counted) < count and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_for(lambda: len(self.counted) >= count, PATIENCE_S)
 
 
 @pytest.fixture

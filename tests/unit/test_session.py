@@ -14,6 +14,7 @@ import pytest
 from fake_runs import Watcher, fake_workers, options, request_of, runner
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
+from processes import running, wait_for
 from unit_support import DEVICE, parse_kernel
 
 from gpuprof.errors import BackendUnavailable
@@ -281,9 +282,9 @@ def test_worker_that_a_crowded_card_refuses_a_few_times_is_replaced_all_the_same
 def test_worker_that_dies_while_idle_is_no_cases_fault(run_kernels, tmp_path, when):
     def kill(done):
         if done == when:
-            worker = (tmp_path / "workers.log").read_text().strip()
-            os.kill(int(worker), signal.SIGKILL)
-            _wait_for(lambda: not _alive(worker))
+            worker = int((tmp_path / "workers.log").read_text())
+            os.kill(worker, signal.SIGKILL)
+            wait_for(lambda: worker not in running(), 300)
 
     run, watcher = run_kernels("good", "good", "good", on_finished=kill)
     assert outcomes(run) == ["ok"] * 3
@@ -299,21 +300,6 @@ def test_worker_that_dies_before_the_first_case_is_an_environment_error(run_kern
         "The worker process was lost before the first case: the worker process ended with status 9."
     )
     assert not (tmp_path / "results.json").exists()
-
-
-def _wait_for(condition, seconds=300.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
-
-
-def _alive(pid):
-    status = Path(f"/proc/{pid}/stat")
-    try:
-        return status.read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 # The worker process itself.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import fake_worker
 import pytest
-from processes import ran
+from processes import ran, running, wait_for
 from unit_support import write_transpose_kernel
 
 from gpuprof import signals
@@ -50,11 +50,8 @@ class Command:
             preexec_fn=take_signals,
         )
 
-    def wait_for(self, condition, seconds=60.0):
-        deadline = time.monotonic() + seconds
-        while not condition() and self.process.poll() is None:
-            assert time.monotonic() < deadline, "waited too long"
-            time.sleep(0.002)
+    def wait_for(self, condition):
+        wait_for(lambda: condition() or self.process.poll() is not None, pause=0.002)
 
     def wait_for_handlers(self):
         """Python itself starts first, and what interrupts that is Python's."""
@@ -62,7 +59,7 @@ class Command:
 
     def wait_until_workers_are_gone(self):
         """It ends them once it has taken a signal."""
-        self.wait_for(lambda: self.members() == [str(self.process.pid)])
+        self.wait_for(lambda: self.members() == [self.process.pid])
 
     def _is_in(self, mask, number):
         """Whether a signal is in one of the process's masks, as Linux calls them."""
@@ -90,19 +87,12 @@ class Command:
             while (left := self.members()) and time.monotonic() < deadline:
                 time.sleep(0.02)
             for pid in left:
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         return output, errors, left
 
     def members(self):
         """The processes of the group that run."""
-        return [pid for pid in os.listdir("/proc") if pid.isdigit() and self._is_member(pid)]
-
-    def _is_member(self, pid):
-        try:
-            state, _, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
-        except OSError:
-            return False
-        return int(group) == self.process.pid and state != "Z"
+        return [pid for pid, (_, group) in running().items() if group == self.process.pid]
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
