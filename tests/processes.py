@@ -16,6 +16,19 @@ def ran(command: Any, **more: Any) -> "subprocess.CompletedProcess[Any]":
     return subprocess.run(command, **{**usual, **more})
 
 
+def git(folder: Path, *arguments: str) -> str:
+    """What git says in a folder."""
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    return str(ran(["git", *identity, *arguments], cwd=folder, check=True).stdout)
+
+
+def make_repository(folder: Path) -> None:
+    """A repository of what a folder holds, committed."""
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+
+
 def wait_for(condition: Callable[[], object], seconds: float = 60.0, pause: float = 0.01) -> None:
     """Until a condition holds."""
     deadline = time.monotonic() + seconds

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from processes import ran
+from processes import git, make_repository, ran
 from unit_support import gpuprof
 
 from gpuprof.cli import app
@@ -157,12 +157,6 @@ def test_what_is_no_file_of_settings_is_neither_waited_for_nor_read_to_its_end(t
     assert found() is None
 
 
-def git(folder, *arguments):
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    command = ["git", *identity, *arguments]
-    return ran(command, cwd=folder, check=True).stdout
-
-
 @pytest.fixture
 def repository(tmp_path):
     """A repository with a ladder, and where a program that its configuration names would leave a mark."""
@@ -172,9 +166,7 @@ def repository(tmp_path):
     (root / "ops" / "out.h").symlink_to("../../secret.h")
     (root / "ops" / "in.h").symlink_to("lib.h")
     (root / ".gitattributes").write_text("*.cu filter=evil\n*.toml filter=evil\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "first")
+    make_repository(root)
     (root / "ops" / "lib.h").write_text("// changed\n")
     evil = root / "evil.sh"
     evil.write_text(f"#!/bin/sh\necho $0 $* >> '{tmp_path}/mark'\ncat\n")

@@ -10,7 +10,7 @@ import compared_runs  # noqa: F401 - makes the helpers of the unit tests importa
 import pytest
 from compared_runs import TESTS
 from fake_runs import Watcher, fake_workers, keeper, options, request_of
-from processes import ran
+from processes import git, make_repository
 from unit_support import gpuprof
 
 from gpuprof.measure.run import measure, measure_in_turns
@@ -22,20 +22,12 @@ SCAN = TESTS.parent / "samples" / "own" / "histogram"
 QUICK = ["--device", "sim:h200", "--sizes", "4096", "-q", "--force", "-o", "out"]
 
 
-def git(folder, *arguments):
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    done = ran(["git", *identity, *arguments], cwd=folder, check=True)
-    return done.stdout
-
-
 @pytest.fixture
 def repository(tmp_path):
     """A repository with one operation, committed, in a folder with a blank."""
     root = tmp_path / "my kernels"
     shutil.copytree(SCAN, root / "ops" / "histogram")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "first")
+    make_repository(root)
     git(root, "tag", "v1")
     return root
 

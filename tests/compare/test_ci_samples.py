@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from compared_runs import TESTS
-from processes import ran
-from test_against import git
+from processes import git, make_repository, ran
 
 pytestmark = pytest.mark.deep
 
@@ -36,9 +35,7 @@ def checkout(tmp_path_factory):
     shutil.copytree(KERNELS, work / "kernels")
     toml = work / "kernels" / "operation.toml"
     toml.write_text(toml.read_text().replace('default_sizes = "', 'default_sizes = "4096" # "', 1))
-    git(work, "init", "-q", "-b", "main")
-    git(work, "add", "-A")
-    git(work, "commit", "-q", "-m", "base")
+    make_repository(work)
     kernel = work / "kernels" / "global_atomics.cu"
     kernel.write_text(f"{kernel.read_text()}// Nothing that changes the code.\n")
     git(work, "commit", "-q", "-a", "-m", "change")

@@ -3,12 +3,11 @@
 """Rounds on a GPU, and verdicts on times that were really measured."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from processes import ran
+from processes import make_repository, ran
 
 import gpuprof
 
@@ -75,9 +74,7 @@ def test_slower_code_is_found(measured):
 
 def test_the_working_tree_against_a_revision(gpu_count, tmp_path):
     (tmp_path / "scaled.cu").write_text(SAXPY)
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "base"]):
-        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, timeout=60)
+    make_repository(tmp_path)
     (tmp_path / "scaled.cu").write_text(SLOW)
     process = ran(
         [
