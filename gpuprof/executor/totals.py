@@ -57,6 +57,7 @@ WORK = (
     "tensor_e4m3_operations",
     "tensor_f64_operations",
     "tensor_i8_operations",
+    "block_warps",
 )
 #: Accesses that pass through shared memory, and those that pass through the L1 cache. Asynchronous copies are
 #: not among them: an H200 is up to 8 % faster than it could be if what they write there took its turn.
@@ -216,6 +217,7 @@ class Totals:
             if block.end is End.BARRIER:
                 self._add(block.line, "barriers", float(tally.warps[number] @ weights))
                 work["barriers"] += tally.warps[number]
+        work["block_warps"] += tally.warps.sum(axis=0)
         for name, done in work.items():
             self._busiest.add(name, done, weights)
         if self._sampled:

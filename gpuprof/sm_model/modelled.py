@@ -17,7 +17,7 @@ from gpuprof.executor import loops_of, reached
 from gpuprof.machine_code.sass import Block
 from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import is_met_at, passes_of, uneven, usual_path, ways_to
+from gpuprof.sm_model.path import is_met_at, may_end, passes_of, uneven, usual_path, ways_to
 from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
 from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
@@ -228,6 +228,8 @@ def _cycles(
         raise NotModelled("It tries compare-and-swaps again: how often depends on which threads meet.")
     each = launch.most_blocks(device)
     resident = min(launch.resident, each)
+    if each <= launch.resident and launch.handed_on < 2:  # who waits for another does much in vain
+        launch, times = _busiest(launch, times, launch.blocks / each)
     # Of blocks that are all there at once, the one that does most ends last.
     paths = _paths(launch, times, 0.0 if each <= launch.resident else 0.5)
     steps = [
@@ -272,6 +274,30 @@ def _cycles(
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
     tail, cycles = tail + later, cycles + later
     return max(least, cycles), tail, _spent(steps, times, plays), each * warps * shared["crowd"]
+
+
+def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[PlayedLaunch, list[float]]:
+    """Return a launch, and how often a warp executes each block of it, on the SM that does most.
+
+    So many SMs have all of its blocks at once. Whole warps that end at once are those of the last ones, where
+    the others have fewer lanes.
+    """
+    blocks = launch.code.blocks
+    more = active * launch.busiest[0]
+    inside = {number for loop in loops_of(blocks).values() for number in loop.body}
+    for number, block in enumerate(blocks if more > 1 else ()):
+        behind = reached(block.successors, lambda one: blocks[one].successors)
+        once = max((times[one] for one in behind - inside), default=0.0)
+        if may_end(block) and once:
+            warps = max(1.0, min(more, times[number] / once))
+            lanes = max(1.0, active * launch.busiest[1] / more)
+            traffic = {
+                address: replace(asked, passes=asked.passes * lanes, sectors=asked.sectors * lanes)
+                for address, asked in launch.traffic.items()
+            }
+            times = [count * warps if one in behind else count for one, count in enumerate(times)]
+            return replace(launch, traffic=traffic), times
+    return launch, times
 
 
 def _shared(

@@ -94,7 +94,7 @@ def usual_path(
                     ways = _held(ways, loops[header], again=again)
         if not ways or (
             len(ways) == 1
-            and _may_end(blocks[number])
+            and may_end(blocks[number])
             and times[ways[0]] / times[number] * taken[number] - gone[number, ways[0]]
             < behind.get((number, ways[0]), _BEHIND)
         ):
@@ -151,7 +151,7 @@ def _played(header: int, loop: Loop, blocks: Sequence[Block], times: Sequence[fl
     return max(1, ceil(min(passes - _SAME, max(_LEAST_PASSES, _LOOP_INSTRUCTIONS / of_a_pass) - _BEHIND)))
 
 
-def _may_end(block: Block) -> bool:
+def may_end(block: Block) -> bool:
     """Whether warps end at a block's end that do not go on."""
     last = block.instructions[-1]
     return last.name == "EXIT" and bool(last.guard)
@@ -198,7 +198,7 @@ def ways_to(blocks: Sequence[Block], times: Sequence[float], goals: set[int]) ->
     """Yield the ways that lead to goals where the other ways from the same block do not."""
     for number, block in enumerate(blocks if goals else ()):
         ways = [one for one in block.successors if times[one] > 0]
-        if len(ways) > 1 or (ways and _may_end(block)):
+        if len(ways) > 1 or (ways and may_end(block)):
             without = partial(_after, blocks, number)
             behind = [reached([one], without) for one in ways]
             for place, one in enumerate(ways):

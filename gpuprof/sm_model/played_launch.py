@@ -34,6 +34,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
         handed_on: How many blocks at most have, one after the other, waited for what the one before wrote.
         shared_bytes: Of a block.
         cluster: Blocks that lie side by side in one group of SMs.
+        busiest: Of the SM that does most, its shares of what warps execute, and of passes through L1.
     """
 
     code: MachineCode
@@ -47,6 +48,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
     handed_on: int = 0
     shared_bytes: int = 0
     cluster: int = 1
+    busiest: tuple[float, float] = (0.0, 0.0)
 
     def most_blocks(self, device: Device) -> int:
         """Return how many of its blocks the SM has that has most."""

@@ -32,10 +32,12 @@ _NEVER = float("inf")
 #: 2 to 20 of them change none of six GEMMs by more than 2 %.
 _READ_CYCLES = 8.0
 #: Cycles until a bulk copy is taken: a warp's lanes that begin one each take turns of 51.25 (H200), of which
-#: instructions are 37.
-_COPY_CYCLES = 26.25
+#: instructions, the branch between them and reading operands are 48.
+_COPY_CYCLES = 3.25
 #: Of each pass but the first, the cycles that an answer comes later.
 _PASS_LATENCY = 2
+#: Cycles that a branch takes beyond its control word where it is taken: loops around 16 LOP3 and 64 FFMA do.
+_TAKEN = 5
 _ISSUE, _DEPENDENCY, _LATENCY, _BANDWIDTH, _AT_BARRIER = range(len(REASONS))
 #: Answers of DRAM come for whole requests: one is due when the shares of those before it make one up.
 _NEARLY_ONE = 0.999
@@ -286,7 +288,10 @@ class StreamingMultiprocessor:
             if warp.place == len(warp.path):
                 self._end(warp, warp.ready)
                 return
-            warp.rest = iter(self._steps[warp.path[warp.place]])
+            number = warp.path[warp.place]
+            if number != warp.path[warp.place - 1] + 1:
+                warp.ready += _TAKEN
+            warp.rest = iter(self._steps[number])
             step = next(warp.rest)
             step.spent[_DEPENDENCY] += before.stall - 1
         warp.step = step

@@ -85,9 +85,9 @@ class TrafficSites(Struct, frozen=True):
         code: Machine code.
         times: How often warps execute each of its blocks.
         sources: The source line of each line of the PTX text.
-        requests: What was counted: requests, sectors, wavefronts; and of some of them was seen: sectors,
-            lines, which of them L1 did not hold, which of these another warp asked for, which the block had
-            not asked for before, and how many runs these make.
+        requests: What was counted: requests, sectors, wavefronts; and of some of them was seen: warps, and
+            which had to wait, sectors, lines, which of them L1 did not hold, which of these another warp
+            asked for, which the block had not asked for before, and how many runs these make.
         moving: By how many bytes the place moves along each axis of the grid; None where it is not known.
         grid: Of blocks.
         at_once: Blocks that the device holds.
@@ -277,7 +277,7 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
         counts.get("seen_placed_lines", 0.0) / _SECTORS_PER_PASS / seen if seen else 0.0,
     )
     passes = max(sectors * (counts["seen_passes"] / seen if counts.get("seen_passes") else spread), requests)
-    if family != "global_load" or not seen:
+    if family not in ("global_load", "async_copy") or not seen:
         useful = counts.get("useful_bytes", 0.0) / times
         partial = family == "global_store" and useful < _PARTIAL * SECTOR_BYTES * sectors
         busiest = counts.get("seen_busiest_sector", 0.0), counts.get("seen_busiest_part", 0.0)
@@ -291,12 +291,11 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
             )
         return known
     missed = counts.get("seen_missed", 0.0)
-    missing = (missed + counts.get("seen_shared", 0.0)) / seen
-    sharers = max(1, round(missing * seen / missed)) if missed else 1
+    sharers = max(1, round(1 + counts.get("seen_shared", 0.0) / missed)) if missed else 1
     return Traffic(
         *(passes, sectors * missed / seen),
         spread=spread,
-        missing=missing,
+        missing=counts["seen_waiting"] / counts["seen_warps"],
         sharers=sharers,
         brought=counts.get("seen_brought", 0.0) / max(1.0, counts.get("seen_fresh", 0.0)),
     )

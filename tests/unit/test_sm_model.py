@@ -103,7 +103,7 @@ RECKONED = {
     "lanes that begin copies take turns": (
         [replace(PLAIN, stall=13, waits=(0,)), step_of(StepKind.BULK, stall=7, frees=0)] * 3
         + [replace(PLAIN, waits=(0,))],
-        *(1, 13 + 3 * 34.25 + 2 * 13, 1),
+        *(1, 13 + 3 * 11.25 + 2 * 13, 1),
     ),
     "a fence alone": ([FENCE], 1, 20, 0),
     "stores to the same lines are combined": ([LINES, changed(LINES, again=True)], 1, 16 + 8 + 300, 1),
@@ -141,9 +141,10 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
             StreamingMultiprocessor([working, [END]], [[0] * 10 + [1]], 1, 1, rates, 1.0, fed).play(1).ends[0]
         )
 
-    # Alone each copy takes its latency and is then worked on; with room enough only the first one does.
-    assert ends(1) == pytest.approx(10 * (400 + 4 + 100), rel=0.02)
-    assert ends(8) == pytest.approx(400 + 4 + 10 * 100, rel=0.02)
+    # Alone each copy takes its latency and is then worked on; with room enough only the first one does. The
+    # branch to the next one is taken.
+    assert ends(1) == pytest.approx(10 * (400 + 4 + 105), rel=0.02)
+    assert ends(8) == pytest.approx(400 + 4 + 10 * 105, rel=0.02)
     # A warp that comes to its first copy late is late with that alone.
     assert ends(8, after=500.0) == pytest.approx(500 + ends(8), abs=1)
 
@@ -418,6 +419,33 @@ def test_of_blocks_that_are_all_there_the_one_that_does_most_ends_last() -> None
     assert (uneven - even) / (twice - even) == pytest.approx(1.0, abs=0.25)
 
 
+def test_the_busiest_sm_has_blocks_whose_warps_all_go_on() -> None:
+    rest = (["LDG.E R2, [R4]", "FADD R0, R0, R2", "BRA 1"], (1, 2)), (["EXIT"], ())
+    code = code_of((["MOV R0, R1", "@P0 EXIT"], (1,)), *rest)
+
+    def us(share: float, **of: object) -> float:
+        """Of two blocks, so many of whose warps go on, and a hundred times."""
+        return modelled([replace(launch_of(code, [1, 100 * share, share], 2), **of)], H200).us
+
+    # All of the first block's warps do, and half of the second one's; or three of four in each of them.
+    first, whole = us(0.75, busiest=(2 / 3, 2 / 3)), us(1.0)
+    assert us(0.75, busiest=(0.5, 0.5)) == us(0.75) < 0.8 * first
+    assert first == pytest.approx(whole, rel=0.02)
+    # These have more lanes too.
+    assert us(0.75, busiest=(2 / 3, 0.8)) > first
+    # A block that waits for another does much in vain.
+    assert us(0.75, busiest=(2 / 3, 2 / 3), handed_on=2) == us(0.75, handed_on=2)
+
+
+def test_a_branch_that_is_taken_takes_longer() -> None:
+    steps = [[step_of(StepKind.PLAIN)], [step_of(StepKind.PLAIN)], [END]]
+    ahead, back = (
+        StreamingMultiprocessor(steps, [path], 1, 1, RATES).play(1).ends[0] for path in ([0, 1, 2], [0, 0, 2])
+    )
+    # Once back, and once over a block.
+    assert back == ahead + 2 * 5
+
+
 def test_what_one_block_does_once_all_others_are_done_comes_after_them() -> None:
     def us(meets: str, last: float) -> float:
         rest = ["LDG.E R2, [R4]", "FADD R0, R0, R2"] * 9
@@ -578,6 +606,8 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     seen = {
         "seen_sectors": 40,
         "seen_placed_lines": 160,
+        "seen_warps": 10,
+        "seen_waiting": 6,
         "seen_missed": 20,
         "seen_fresh": 20,
         "seen_runs": 10,
@@ -585,13 +615,14 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, "seen_brought": 5, **seen}}
     sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, {}, grid=(8, 1, 1), at_once=8)
     (found,) = traffic_of([sites], read_bytes=160 * 32 / 4, written_bytes=0, l2_bytes=1 << 20)
-    # A line for each sector, half of the sectors in L1, a quarter of the others for the first time, as four
-    # blocks read each; and all blocks at once, who wait for these together.
-    shares = {"distant": 0.25, "late": 1.0, "spread": 1.0, "missing": 0.5, "brought": 0.25}
+    # A line for each sector, half of the sectors in L1, for some of which more than half of the warps wait, a
+    # quarter of the others for the first time, as four blocks read each; and all blocks at once, who wait for
+    # these together.
+    shares = {"distant": 0.25, "late": 1.0, "spread": 1.0, "missing": 0.6, "brought": 0.25}
     assert found[16] == Traffic(4.0, sectors=2.0, readers=4.0, run=64.0, **shares)
     shared = {**requests[1, "global_load"], "seen_missed": 5, "seen_fresh": 5, "seen_shared": 15}
     (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
-    assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
+    assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.6, 4)
     shared = {**shared, "seen_passes": 60}
     (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
     assert found[16].passes == 4 * 60 / 40
@@ -622,11 +653,36 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     # Each sector that comes back to a full cache drives out the one that is due next.
     again = [32 * lanes, 32 * lanes]
     assert [watched(again, reads=True, room=room)["missed"] for room in (32, 31)] == [32, 64]
+    # Where rows begin elsewhere in their sectors, a warp waits at each step.
+    rows = [33 * lanes + step for step in range(8)]
+    assert [watched(rows[:many], reads=True)["waiting"] for many in (1, 8)] == [1, 8]
+    assert watched([32 * lanes + step for step in range(8)], reads=True)["waiting"] == 1
     # Four neighbours, stored one by one, lie in the same sectors; halves of a line do not.
     seen = watched([4 * lanes + step for step in range(4)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
     seen = watched([32 * lanes + 16 * step for step in range(2)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
+
+
+def test_l1_holds_what_a_launch_stores_in_place_of_what_it_loads() -> None:
+    watch = CacheWatch(32)
+    lanes, mask = np.arange(32), Mask(np.ones((1, 1, 32), bool), 1, 1)
+
+    def access(place: np.ndarray, *, reads: bool) -> float:
+        one = SimpleNamespace(mask=mask, index=place[None, None], place=place, who=lanes)
+        one.order, one.site, one.by = SimpleNamespace(first=0, block_threads=32), 0, None
+        one.strong, one.size = False, 4
+        buffer = SimpleNamespace(address=4096)
+        watch.read(buffer, one) if reads else watch.write(buffer, one, None)  # type: ignore[arg-type]
+        return watch.seen[watch._launch, 0, True]["missed"]
+
+    watch.begin(lambda thread: (0, (0, 0, 0)))
+    assert [access(32 * lanes, reads=True) for _ in range(2)] == [32, 32]
+    access(32 * lanes + 4096, reads=False)
+    assert access(32 * lanes, reads=True) == 64
+    # The next launch finds nothing there.
+    watch.begin(lambda thread: (0, (0, 0, 0)))
+    assert access(32 * lanes, reads=True) == 32
 
 
 def test_l1_passes_data_by_banks_and_by_where_it_finds_lines() -> None:
@@ -816,7 +872,13 @@ def test_generic_accesses_are_those_of_the_memory_that_they_turn_out_to_access()
 
 def test_l2_keeps_what_it_has_room_for() -> None:
     def shares(l2_bytes: float, blocks: int = 80, fresh: int = 20) -> tuple[float, float]:
-        seen = {"seen_sectors": 40, "seen_missed": 40, "seen_fresh": fresh}
+        seen = {
+            "seen_sectors": 40,
+            "seen_missed": 40,
+            "seen_fresh": fresh,
+            "seen_warps": 10,
+            "seen_waiting": 10,
+        }
         requests = {(1, "global_load"): {"requests": 8000.0, "sectors": 32000.0, **seen}}
         sites = TrafficSites(LOOP, [80, 8000, 80], {1: 7}, requests, {}, (blocks, 1, 1), at_once=8)
         (found,) = traffic_of([sites], read_bytes=2000 * 32, written_bytes=0, l2_bytes=l2_bytes)

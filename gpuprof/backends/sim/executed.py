@@ -366,7 +366,9 @@ def played(
     unwritten = constants_of(device).unwritten_bytes
     traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes, unwritten)
     elsewhere, played = stands_elsewhere(case), []
-    for number, (one, (link, times), asked) in enumerate(zip(case.launches, weights, traffic, strict=True)):
+    for number, (one, (link, times), asked, result) in enumerate(
+        zip(case.launches, weights, traffic, results, strict=True)
+    ):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
         resident = occupancy_of(device, one, function).blocks_per_sm
@@ -378,6 +380,10 @@ def played(
                 handed_on=watch.handed_on[number],
                 shared_bytes=function.static_shared_bytes + one.dynamic_shared_bytes,
                 cluster=math.prod(function.block_limits.cluster),
+                busiest=(
+                    result.busiest.get("block_warps", 0.0) / max(1.0, float(result.block_warps.sum())),
+                    result.busiest.get("l1_passes", 0.0) / max(1.0, result.counters["l1_passes"]),
+                ),
             )
         )
     return modelled(played, device)

@@ -54,14 +54,14 @@ class CacheWatch(Observer):
     Attributes:
         seen: By number of the launch, counting site, or source line of a bulk copy, and whether it reads:
             sectors, and lines, that warps ask for, and lines beginning where other blocks do, `placed_lines`;
-            of loads the `passes` of L1's data path, those sectors that L1 did not hold, `missed`, those that
-            another warp missed at the same time,
-            `shared`, and those that the block asks L2 for first, `fresh`, and of these those that DRAM has
-            brought with the other half of 64 bytes, `brought`; of stores the lines of all warps together,
-            `own_lines`, those that the store before wrote to as well, `again`, and the sectors that it did
-            not, `own_sectors`; how many `runs` these make, or the fresh ones, with what was asked for before;
-            of bulk copies how many `copies`, and lines as often as each asks for them, of atomic operations
-            how many `updates`.
+            how many `warps` ask; of loads the `passes` of L1's data path, warps that wait for more than L1,
+            `waiting`, those sectors that it did not hold, `missed`, those that another warp missed at the
+            same time, `shared`, and those that the block asks L2 for first, `fresh`, and of these those that
+            DRAM has brought with the other half of 64 bytes, `brought`; of stores the lines of all warps
+            together, `own_lines`, those that the store before wrote to as well, `again`, and the sectors that
+            it did not, `own_sectors`; how many `runs` these make, or the fresh ones, with what was asked for
+            before; of bulk copies how many `copies`, and lines as often as each asks for them, of atomic
+            operations how many `updates`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, by how many bytes the place that blocks first access moves along
@@ -92,6 +92,7 @@ class CacheWatch(Observer):
     def begin(self, named: Any) -> None:
         self._launch, self._index_of = self._launch + 1, cache(lambda thread: named(thread)[1])
         self._after, self._written = {}, {}
+        self._held.clear()  # a launch finds nothing in L1
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
         """As an observer: only a load that is not strong may find its data in L1."""
@@ -102,31 +103,43 @@ class CacheWatch(Observer):
         if not sectors:
             return
         held, asked = self._held, self._asked
-        misses, shared, missed = 0, 0, set[int]()
-        for sector in sectors:
+        misses, shared, missed, waiting = 0, 0, set[int](), set[int]()
+        for each in sectors:
+            sector = each & _LOW
             if sector in held and not strong:
                 held.move_to_end(sector)
-                shared += sector in missed
+                if sector in missed:
+                    shared += 1
+                    waiting.add(each - sector)
                 continue
             misses += 1
             missed.add(sector)
+            waiting.add(each - sector)
             if not strong:
-                held[sector] = None
-                if len(held) > self._room:
-                    held.popitem(last=False)
+                self._hold(sector)
         fresh = missed - asked
         seen["missed"] += misses
+        seen["waiting"] += len(waiting)
         seen["shared"] += shared
         seen["fresh"] += len(fresh)
         seen["brought"] += sum(sector ^ 1 in asked for sector in fresh)
         seen["runs"] += _runs(fresh, asked)
         asked |= missed
 
+    def _hold(self, sector: int) -> None:
+        """Keep a sector in L1, in place of the one that was used longest ago."""
+        self._held[sector] = None
+        self._held.move_to_end(sector)
+        if len(self._held) > self._room:
+            self._held.popitem(last=False)
+
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
         if one.strong:
             self._hand_on(buffer, one)
         seen, sectors = self._look(buffer, one, reads=False)
-        own = set(sectors)
+        own = {each & _LOW for each in sectors}
+        for sector in own:
+            self._hold(sector)
         lines, before = ({sector >> _LINE_SECTORS for sector in each} for each in (own, self._stored))
         seen["own_lines"] += len(lines)
         seen["own_sectors"] += len(own - self._stored)
@@ -221,8 +234,9 @@ class CacheWatch(Observer):
         lines = _lines(found, self.moving.get(key))
         seen["lines"] += lines[0]
         seen["placed_lines"] += sum(lines)
+        seen["warps"] += len(_distinct(found >> _HIGH + _WORD - _SECTOR))
         self._left -= len(found)
-        sectors: list[int] = (found & _LOW).tolist()
+        sectors: list[int] = found.tolist()
         return seen, sectors
 
     def _movement(self, buffer: Buffer, one: MemoryOperation) -> tuple[int, ...] | None:
