@@ -329,7 +329,7 @@ _FIGURES = (
     _bound(
         "bound_us",
         "At least",
-        "The time that part needs at its highest rate: no launch can take less.",
+        "The time that the busiest part needs at its highest rate: no launch can take less.",
         read="limits.least_us",
     ),
     _bound(

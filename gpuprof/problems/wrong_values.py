@@ -26,6 +26,9 @@ from gpuprof.records import replace
 
 #: Fewest wrong elements that show more than themselves.
 _FEWEST = 3
+#: An error of at most so many times what is allowed, and of at most this share of the largest value, may well
+#: be rounding.
+_NEARLY, _LITTLE = 100.0, 1e-4
 #: A factor or an offset is itself taken from a result that may be off.
 _MORE_ROOM = 4
 #: How near a factor must come to a number to be called so.
@@ -147,6 +150,17 @@ def _alike(result: WrongResult) -> Iterator[str]:
         right = result.expected.values[wrong].astype(np.float64)
         if (np.abs(values - right) <= 2 * np.finfo(got.dtype).eps * np.abs(right)).all():
             yield 'differ by rounding alone, which equal = true does not allow, and relative = "4 * u" does'
+    elif result.bound.relative and got.dtype.kind == "f" and np.isfinite(values).all():
+        right = result.expected.values.astype(np.float64)
+        off, most = (
+            float(np.abs(values - right[wrong]).max()),
+            np.abs(right[np.isfinite(right)]).max(initial=0),
+        )
+        if off <= min(_NEARLY * result.bound.relative, _LITTLE) * most:
+            yield (
+                f"differ in their last digits, by at most {off:.2g}: a larger relative allows that, or the"
+                " magnitude of a sum's terms"
+            )
 
 
 def _instead(result: WrongResult) -> Iterator[str]:
@@ -212,8 +226,8 @@ def _scaled(result: WrongResult) -> Iterator[str]:
             yield f"have the factor {name} = {value:g} once too often"
     if _is_near(factor, -1):
         yield "have the wrong sign"
-    written = f"{factor:.3g}"
-    yield "differ in their last digits" if written == "1" else f"are {written} times what they must be"
+    if (written := f"{factor:.3g}") != "1":
+        yield f"are {written} times what they must be"
 
 
 def _offset(result: WrongResult) -> Iterator[str]:

@@ -221,7 +221,10 @@ def _gain(row: Subject) -> Cell:
 _COUNTED = (
     of_figure("model_us", 2),
     of_figure("bound_us", 3),
-    (Column("limited by", True, 2, "As far as counts and modelled times tell."), limiter_cell),
+    (
+        Column("limited by", True, 2, "The part that limits it, as far as counts and modelled times tell."),
+        limiter_cell,
+    ),
     of_figure("sector_ratio", 5),
     of_figure("global_load_efficiency_pct", 5),
     of_figure("global_store_efficiency_pct", 5),

@@ -61,6 +61,15 @@ def test_unwritten_in_whole_and_in_part():
     assert said(expected + 1, expected, unwritten=np.zeros((8, 6), np.bool_)) == "are 1 too large"
 
 
+def test_small_errors_may_be_rounding():
+    expected, narrow = right(8, 6), replace(BOUND, relative=1e-7, absolute=0.0)
+    got = expected.copy()
+    got[1] += 4e-6
+    assert said(got, expected, narrow) == f"differ in their last digits, by at most 4e-06{ALLOW}"
+    got[2] += 1e-3
+    assert said(got, expected, narrow) == ""
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -93,7 +102,8 @@ def test_rounding_alone_is_told_where_the_very_bits_are_asked_for():
 LINE, TABLE, CUBE, SEVENS = right(50), right(9, 8), right(4, 5, 6), np.arange(100) * 7
 INTEGERS = np.random.default_rng(3).integers(-50, 50, (6, 7))
 TWO_VALUES = np.where(np.arange(64).reshape(8, 8) % 5, 3.0, 5.0)
-LAST_DIGITS = "differ in their last digits"
+ALLOW = ": a larger relative allows that, or the magnitude of a sum's terms"
+LAST_DIGITS = f"differ in their last digits, by at most 9.6e-05{ALLOW}"
 ODD = np.array([*right(18), 0.0, np.inf])
 TRANSPOSED, ELSEWHERE = "are the right values, transposed", "are the right values in other places"
 
