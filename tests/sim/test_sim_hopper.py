@@ -67,17 +67,17 @@ def test_wide_tiles_are_counted_and_modelled_without_values_as_with_them(monkeyp
 
 @pytest.mark.parametrize("kernel", ["wgmma_persistent", "wgmma_multicast"])
 def test_blocks_of_several_tiles_stand_for_those_of_as_many(monkeypatch, kernel):
-    # 160 tiles of 132 blocks: 28 have two.
+    # 40 tiles of 32 blocks: 8 have two.
     kernel = find_kernel("gemm", kernel)
-    case = Case.of(kernel, problem_for(kernel, 2048, 2560, 64, dtype="f16"))
+    case = Case.of(kernel, problem_for(kernel, 512, 2560, 64, dtype="f16"))
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
-    whole, _ = measure_case(case, *executor(linked=True, blocks=6, seed=2))
+    whole, _ = measure_case(case, *executor(linked=True, blocks=6, sms=32, seed=2))
     monkeypatch.setattr(backend, "_QUICK_SLICE_STEPS", 0.0)
-    few, _ = measure_case(case, *executor(linked=True, blocks=6, seed=3))
+    few, _ = measure_case(case, *executor(linked=True, blocks=6, sms=32, seed=3))
     assert few.outcome == whole.outcome == "ok", (few.reason, whole.reason)
     assert few.counters_reason is None
     for name, counter in whole.counters.items():
-        assert counter.sampled_blocks == counter.total_blocks == 132
+        assert counter.sampled_blocks == counter.total_blocks == 32
         found = few.counters[name]
         assert found.sampled_blocks < 20
         assert (name, found.value, found.busiest_sm) == (name, counter.value, counter.busiest_sm)

@@ -24,7 +24,7 @@ from gpuprof.measure.protocol import (
 pytestmark = pytest.mark.deep
 
 
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("kind", MESSAGES.values(), ids=list(MESSAGES))
 @given(data=st.data())
 def test_any_message_survives_its_line(kind, data):
