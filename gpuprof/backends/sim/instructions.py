@@ -178,6 +178,7 @@ class DecodedKernels(Struct, frozen=True):
 
     def program(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
         """Return the program of one kernel of a PTX text; see `load_program`."""
+        with_slice |= (ptx, entry, follow_undefined, True) in self.kept  # it runs whole too
 
         def load() -> Program:
             observer = Definedness() if follow_undefined else None
