@@ -111,7 +111,5 @@ def test_place_of_a_stopped_run_is_not_taken_without_leave(tmp_path):
         (("--resume", "out", "--force"), "--resume names the run, and where its files are"),
     ],
 )
-def test_resume_that_makes_no_sense_is_refused(tmp_path, arguments, words):
-    done = run_in(tmp_path, *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
+def test_resume_that_makes_no_sense_is_refused(refused, arguments, words):
+    assert words in refused("transpose", *arguments)
