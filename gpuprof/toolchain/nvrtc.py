@@ -185,10 +185,11 @@ def compile_entries(
 
 
 def _missed(log: str) -> set[str]:
-    """Words of what errors say, and of the code where they point."""
-    errors = re.findall(r": error\b(.*)\n(.*)\n( *)\^", log)
-    pointed = (code[len(blanks) :].partition(" ")[0] for _, code, blanks in errors)
-    return {*re.findall(r"\w+", " ".join((*(says for says, *_ in errors), *pointed)))}
+    """Words of what the first error says, which is told, and of the code where it points."""
+    error = re.search(r": error\b(.*)\n(.*)\n( *)\^", log)
+    return (
+        {*re.findall(r"\w+", f"{error[1]} {error[2][len(error[3]) :].partition(' ')[0]}")} if error else set()
+    )
 
 
 def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:

@@ -361,6 +361,11 @@ def test_what_only_the_host_has_is_not_missed(source):
             "POINT sum;\n__global__ void k(float *x) { float sum = other; *x = sum; }",
             '(2): error: identifier "other"',
         ),
+        (
+            "template <class T> using All = std::vector<T>;\n__device__ Point one() { return Point(); }\n"
+            "__global__ void k(Point *p) { *p = one(); }",
+            '(3): error: identifier "Point"',
+        ),
         ("static_assert(sizeof(int) == 8);\n" + KERNEL, "static assertion failed"),
         (
             "namespace near = far;\n__global__ void k(float *x) { *x = near::one(); }",
