@@ -70,12 +70,14 @@ class Taken(Struct, frozen=True):
     """What a kernel takes: a parameter, or a member of a struct that is one.
 
     Args:
+        name: Of an integer that follows from others, such as a stride, the formula.
         type: As a declaration has it, empty where that is not understood.
         place: Where it, or its struct, stands in the list.
         member: How the member is reached there, such as `.width`.
         kind: The element type of a value, or of what a pointer is to; None where no text tells.
         lanes: How many of these an element of an array is, 0 for one.
         use: What the kernel does with the array.
+        shape: Extents of an array whose parameter holds them too.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Taken(Struct, frozen=True):
     kind: str | None = None
     lanes: int = 0
     use: Use | None = None
+    shape: tuple[str, ...] = ()
 
     @property
     def handle(self) -> str:
@@ -167,7 +170,9 @@ class HeaderTables:
         self._by_name = by_name = {one.name: one for one in taken}
         self.lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
         self.arrays = {one.name: one.kind or accessed(one.use) for one in taken if one.is_array}
-        values = {one.name: one.kind for one in taken if one.kind and not one.is_array}
+        values = {
+            one.name: one.kind for one in taken if one.kind and not one.is_array and one.name.isidentifier()
+        }
         self.scalars = {name: kind for name, kind in values.items() if is_float(kind)}
         sizes = [
             name for name, kind in values.items() if not is_float(kind) and ELEMENT_TYPES[kind].nbytes > 2
@@ -178,7 +183,8 @@ class HeaderTables:
         host, alone = around.launch(known, around.template, {*by_name, *own, *RESERVED}), around.launch()
         self.launch = _launch_told(host, alone, own)
         self.allocated: dict[str, list[str] | None] = {
-            name: read(host.shape, by_name[name].place, self._nbytes(name), by_name[name].member)
+            name: [*by_name[name].shape]
+            or read(host.shape, by_name[name].place, self._nbytes(name), by_name[name].member)
             for name in self.arrays
             if name not in self.lists
         }
@@ -261,7 +267,10 @@ class HeaderTables:
         arguments, unknown = [], []
         for _, group in groupby(self._taken, lambda one: one.place):
             each = [*group]
-            texts = [one.name if one.name in names else "1" if one.kind else "0" for one in each]
+            known = [one.name in names or not one.name.isidentifier() for one in each]
+            texts = [
+                one.name if told else "1" if one.kind else "0" for one, told in zip(each, known, strict=True)
+            ]
             untold = (one for one in each if not (one.is_array or one.kind or one.type == _MAP))
             unknown += [f"{one.name} ({told})" for one in untold if (told := one.type or one.text)]
             if each[0].member:

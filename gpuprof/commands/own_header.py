@@ -158,7 +158,7 @@ def _as_compiled(code: str, place: int, declared: Declared, compiled: Parameter)
 
 def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequence[str]) -> list[Taken]:
     """What a kernel takes, structs as their members, which bear their struct's name where that must be."""
-    structs = [_members(one.type, texts) for one in taken]
+    structs = [_accessor(one) or _members(one.type, texts) for one in taken]
     names = [one.name for one in (*taken, *(member for held in structs for member in held))]
     is_plain = len({*names}) == len(names) and {*names}.isdisjoint(RESERVED)
     found = []
@@ -168,9 +168,10 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
             nbytes = 8 if member.type.endswith("*") else _bytes_of(member.type) or 1
             begin = -(-begin // nbytes) * nbytes
             kind, lanes = _held(member, texts)
+            is_own = is_plain or not held or _ACCESSOR.match(one.type)
             found.append(
                 Taken(
-                    _usable(member.name if not held or is_plain else f"{one.name}_{member.name}"),
+                    _usable(member.name if is_own else f"{one.name}_{member.name}"),
                     member.text,
                     member.type,
                     place,
@@ -178,10 +179,30 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
                     kind,
                     lanes,
                     uses.parameters[place].get(begin) if uses else None,
+                    tuple(each.name for each in held[1 : 1 + len(held) // 2])
+                    if _ACCESSOR.match(one.type)
+                    else (),
                 )
             )
             begin += nbytes
     return found
+
+
+#: How PyTorch gives kernels a tensor: an address, extents and strides.
+_ACCESSOR = re.compile(r"(?:\w+::)*PackedTensorAccessor(?P<bits>\d*)<(?P<given>.*)>\Z")
+
+
+def _accessor(one: Declared) -> list[Declared]:
+    """An array, its extents and its strides, which follow from these; nothing of another parameter."""
+    match = _ACCESSOR.match(one.type)
+    element, count, *more = split_list(match["given"]) if match else ("", "")
+    if not count.isdecimal():
+        return []
+    index = "int" if match["bits"] == "32" else next(iter(more[1:]), "int64_t")
+    extents = [f"{one.name}_{axis}" for axis in range(int(count))]
+    strides = [" * ".join(extents[axis + 1 :]) or "1" for axis in range(len(extents))]
+    numbers = [Declared(one.text, index, name) for name in (*extents, *strides)]
+    return [Declared(one.text, f"{element} *", one.name), *numbers]
 
 
 def _held(member: Declared, texts: Sequence[str]) -> tuple[str | None, int]:

@@ -290,6 +290,13 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             },
         ),
         (
+            "#include <torch/types.h>\n__global__ void mine(at::PackedTensorAccessor64<float, 1> y,"
+            " const torch::PackedTensorAccessor32<int64_t, 2, torch::RestrictPtrTraits> x)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x;"
+            " if (i < y.size(0)) y[i] = x[i % x.size(0)][x.size(1) - 1]; }",
+            {'value = ""': 'value = "x[arange(y_0) % x_0, -1]"'},
+        ),
+        (
             "template <typename T> concept Small = sizeof(T) < 8;"
             " template <typename T> __global__ void mine(T *y, int n)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = Small<T> ? 1 : blockDim.x; }"
