@@ -182,6 +182,8 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
         made[_TENSORS] = _of_tensors(halves)
         if any(word.startswith("PackedTensorAccessor") for word in words):
             made[_TENSORS] += '#include "tensor_accessors.h"\n'
+        if re.search(r"\bc10\s*::\s*complex\b", code):
+            made[_TENSORS] += '#include "tensor_complex.h"\n'
     of_cub = "".join(sorted(_of_cub(code, words)))
     if "cub/cub.cuh" in names:
         made["cub/cub.cuh"] = f"#pragma once\n{of_cub}"

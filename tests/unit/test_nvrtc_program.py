@@ -87,7 +87,17 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
 @pytest.mark.parametrize(
     ("source", "mangled"),
     [
-        ("#include <bits/stdc++.h>\n__global__ void k(int64_t *x) { *x = std::max(INT_MAX, 3); }", "_Z1kPx"),
+        (
+            "#include <bits/stdc++.h>\n"
+            "__global__ void k(int64_t *x) { *x = std::max(INT_MAX, std::min({7, 3, 5})); }",
+            "_Z1kPx",
+        ),
+        (
+            "#include <c10/util/complex.h>\nusing pair = c10::complex<float>;\n"
+            "static_assert((pair(1, 2) * pair(3, 4) / pair(3, 4)).imag_ == 2 && alignof(pair) == 8);\n"
+            "__global__ void k(pair *x) { x[0] += -x[1] * 2.0f; }",
+            "_Z1kPN3c107complexIfEE",
+        ),
         (
             "#include <torch/extension.h>\n__global__ void k(half *x, at::BFloat16 *y) {}",
             "_Z1kP6__halfP13__nv_bfloat16",
