@@ -99,11 +99,12 @@ def new(
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     include: Annotated[list[Path] | None, parameter("include", group=None)] = None,
+    define: Annotated[list[str] | None, parameter("define", group=None)] = None,
 ) -> None:
     """Write a commented kernel file to start from, or a header for one that has none."""
     from gpuprof.commands.new import write_starting_point
 
-    write_starting_point(operation, file, force=force, include=include or ())
+    write_starting_point(operation, file, force=force, include=include or (), define=define or ())
 
 
 def _of(module: str, name: str) -> Callable[..., int]:

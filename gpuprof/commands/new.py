@@ -13,6 +13,7 @@ from gpuprof.console import say, tell
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.files import check_writable, same_file, write_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, read_source, shipped_ladder
+from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import starting_point
 from gpuprof.operation import Operation
@@ -22,7 +23,9 @@ from gpuprof.problems.declaration import FILE_NAME, load_operation
 _PATIENCE_S = 5.0
 
 
-def write_starting_point(what: str, path: Path, *, force: bool, include: Sequence[Path] = ()) -> None:
+def write_starting_point(
+    what: str, path: Path, *, force: bool, include: Sequence[Path] = (), define: Sequence[str] = ()
+) -> None:
     """Write a kernel file, and say how to measure it."""
     given = Path(what)
     built = given.suffix in (".ptx", ".cubin") and given.is_file()
@@ -38,11 +41,14 @@ def write_starting_point(what: str, path: Path, *, force: bool, include: Sequenc
         slow = Timer(_PATIENCE_S, tell, (f"The compiler still works on {given}.",))
         slow.start()
         try:
-            text = text or with_own_header(given, read_source(given), path.stem, include)
+            text = text or with_own_header(
+                given, read_source(given), path.stem, parse_preprocessing(include, define)
+            )
         finally:
             slow.cancel()
         _write(path, text, force)
         words = ["gpuprof", "run", what if built else str(path), *(f"-I{folder}" for folder in include)]
+        words += [f"-D{one}" for one in define]
         say(f"Next: complete what {path.name} marks TODO; {shlex.join(words)}")
         return
     operation, ladder, command = _found(what, path)

@@ -32,7 +32,7 @@ from gpuprof.executor import ArrayUses, UnsupportedInstruction, Use, array_uses
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.header import header_span
-from gpuprof.kernels.preprocessing import found_headers
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, found_headers
 from gpuprof.problems.declaration import RESERVED
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.records import replace
@@ -53,13 +53,13 @@ _TARGET = "sm_90"
 _BLOCKS = {1: (THREADS,), 2: (16, 16), 3: (8, 8, 4)}
 
 
-def with_own_header(path: Path, source: str, called: str = "", folders: Sequence[Path] = ()) -> str:
+def with_own_header(path: Path, source: str, called: str = "", command: Preprocessing = NOTHING) -> str:
     """The source below a header for one of its functions.
 
     It is the one called so, or like the file, or else the first that takes a pointer, or anything.
 
     Args:
-        folders: Where it finds what it includes, beside its own.
+        command: What was typed of folders and macros.
 
     Raises:
         InputError: It has a header, or no kernel, or one that leaves nothing to check.
@@ -67,15 +67,21 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     if header_span(source) is not None:
         raise InputError(f"{path} has a header.", fix=f"gpuprof run {path} measures it.")
     written = unfolded(source)
+    carried, folder_options = found_headers(source, path, command.include)
     functions = kernel_functions(written)
     if not functions:
-        raise InputError(f"{path} has no __global__ function.", fix="Name a file with a kernel.")
+        holding = (name for name, text in carried.items() if kernel_functions(text))
+        fix = (
+            f"Name {name}, which it includes."
+            if (name := next(holding, ""))
+            else "Name a file with a kernel."
+        )
+        raise InputError(f"{path} has no __global__ function.", fix=fix)
     named = [one for word in (called, path.stem) for one in functions if function_name(one.name) == word]
     first = max(functions, key=lambda one: ("*" in "".join(one.parameters), bool(one.parameters)))
     function = named[0] if named else first
     others = [one.entry for one in functions if one is not function]
     name = function_name(function.name)
-    carried, folder_options = found_headers(source, path, folders)
     texts = (written, *carried.values())
     values, own, code = [], {}, _without_other_kernels(written, name)
     host = HostLaunch(written, name, _bytes_of, beside=carried.values())
@@ -112,7 +118,7 @@ def with_own_header(path: Path, source: str, called: str = "", folders: Sequence
     uses, broken, dynamic = None, "", bool(_DYNAMIC.search(code[begin:]))
     is_cooperative = "this_grid" in code[begin:]
     try:
-        options = compiler_options(target_of(_TARGET, (source,)), extra=folder_options)
+        options = compiler_options(target_of(_TARGET, (source,)), (*command.define.items(),), folder_options)
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
         body = made.ptx.partition(f".entry {made.entry}(")[2].partition("\n}")[0]

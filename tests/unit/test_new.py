@@ -360,7 +360,7 @@ def test_of_several_kernels_it_takes_the_one_called_like_the_new_file(tmp_path, 
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sizes.h").write_text("#define THREADS 32\ntypedef unsigned count_t;\n")
     kernels = (
-        f"__global__ void {name}(float *x, count_t n) {{ if (threadIdx.x < n) x[threadIdx.x] = 1; }}"
+        f"__global__ void {name}(float *x, count_t n) {{ if (threadIdx.x < n) x[threadIdx.x] = ONE; }}"
         f" void run_{name}(float *x, count_t n) {{ {name}<<<1, {threads}>>>(x, n); }}\n"
         for name, threads in (("first", "THREADS"), ("second", "2 * THREADS"))
     )
@@ -368,12 +368,16 @@ def test_of_several_kernels_it_takes_the_one_called_like_the_new_file(tmp_path, 
     bare.write_text(f'#include "sizes.h"\n{"".join(kernels)}')
     write_starting_point(str(bare), path, force=False)
     assert "# TODO: bare.cu does not compile" in path.read_text()
-    write_starting_point(str(bare), path, force=True, include=[tmp_path / "own"])
-    assert capsys.readouterr().out.endswith(f"gpuprof run {path} -I{tmp_path / 'own'}\n")
+    write_starting_point(str(bare), path, force=True, include=[tmp_path / "own"], define=["ONE=1"])
+    assert capsys.readouterr().out.endswith(f"gpuprof run {path} -I{tmp_path / 'own'} -DONE=1\n")
     text = path.read_text()
     assert "TODO" not in text.partition("[arrays]")[0]
     assert 'entry = "second"\ndimensions = ["n"]' in text
     assert "block = [64]" in text
+    (tmp_path / "user.cu").write_text('#include "bare.cu"\n')
+    with pytest.raises(InputError, match="has no __global__ function") as refused:
+        write_starting_point(str(tmp_path / "user.cu"), path, force=True)
+    assert refused.value.fix == "Name bare.cu, which it includes."
 
 
 def test_a_texture_is_an_array_of_the_texels_that_the_kernel_reads():
