@@ -203,7 +203,7 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             fix=reordering(names, declared)
             or _naming_views(names, declared, known)
             or _naming_members(launch.arguments, parameters)
-            or "Fix the kernel's parameters, or in its header the order of arguments or an array's dtype.",
+            or "Fix the kernel's parameters, or in its header or call the order of arguments or a dtype.",
         )
     return tuple(bound)
 

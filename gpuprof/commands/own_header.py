@@ -201,10 +201,12 @@ _ACCESSOR = re.compile(r"(?:\w+::)*PackedTensorAccessor(?P<bits>\d*)<(?P<given>.
 def _accessor(one: Declared) -> list[Declared]:
     """An array, its extents and its strides, which follow from these; nothing of another parameter."""
     match = _ACCESSOR.match(one.type)
-    element, count, *more = split_list(match["given"]) if match else ("", "")
+    if match is None:
+        return []
+    element, count, *more = (*split_list(match["given"]), "")
     if not count.isdecimal():
         return []
-    index = "int" if match["bits"] == "32" else next(iter(more[1:]), "int64_t")
+    index = "int" if match["bits"] == "32" else (more[1:-1] or ["int64_t"])[0]
     extents = [f"{one.name}_{axis}" for axis in range(int(count))]
     strides = [" * ".join(extents[axis + 1 :]) or "1" for axis in range(len(extents))]
     numbers = [Declared(one.text, index, name) for name in (*extents, *strides)]
