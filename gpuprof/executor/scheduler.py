@@ -165,7 +165,7 @@ class Scheduler:
         batch.alone = mask is batch.live or mask.whole or not (batch.live.lanes & ~mask.lanes).any()
         changed, self._polling.state_changed = self._polling.state_changed, True
         # Whether it has done nothing but poll in vain so far, in the loop where it begins.
-        waiting = self.program.listing.loops.get(path.block)
+        waiting, path.waiting = path.waiting or self.program.listing.loops.get(path.block), None
         self.progress += 1
         while path.block != path.rejoin:
             if path.block == EXIT_BLOCK:
@@ -206,14 +206,19 @@ class Scheduler:
                 return
             if block.end in (End.BRANCH, End.SWITCH):
                 before = len(self._ready)
+                if waiting is not None and waiting.body.issuperset(block.successors):
+                    path.waiting = waiting  # its sides go on with the iteration
                 follow = self._branch if block.end is End.BRANCH else self._switch
                 if not follow(block, path):
+                    if path.waiting:
+                        self._only_polled(changed)
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
                     if block.back_edges:
                         split = self._ready[before:]
                         self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
                     return
+                path.waiting = None
             elif block.end in (End.BARRIER, End.CLUSTER_WAIT):
                 waits = self._barriers if block.end is End.BARRIER else self._cluster_waits
                 if (going := waits.come(block, path)) != [path]:
@@ -232,14 +237,20 @@ class Scheduler:
             if block.back_edges and path.block != path.rejoin:
                 if self._polling.rest(path, block):
                     if waiting is not None:
-                        self._polling.state_changed = changed
-                        self.progress -= 1
+                        self._only_polled(changed)
                     return
                 if path.block in block.back_edges:
                     waiting = None
         if path.block == EXIT_BLOCK:
             self._exit(path.mask)
+        elif waiting is not None and path.block in waiting.body:
+            self._only_polled(changed)
         self._arrived(path.above)
+
+    def _only_polled(self, changed: bool) -> None:
+        """Forget that a path ran: so far it has done nothing but poll."""
+        self._polling.state_changed = changed
+        self.progress -= 1
 
     def _stops(self, block: RunnableBlock, path: BranchPath, left: int) -> bool:
         """Let other warps go on in the middle of a basic block, if their order is such."""
@@ -274,7 +285,9 @@ class Scheduler:
             return
         lanes = join.lanes & self.batch.live.lanes
         if lanes.any():
-            self._ready.append(BranchPath(join.block, self.batch.live.of(lanes), join.rejoin, join.above))
+            mask = self.batch.live.of(lanes)
+            path = BranchPath(join.block, mask, join.rejoin, join.above, 0, None, join.memory, join.waiting)
+            self._ready.append(path)
         else:
             self._arrived(join.above)
 
@@ -315,16 +328,16 @@ class Scheduler:
         return False
 
     def _split(self, block: RunnableBlock, path: BranchPath, sides: list[tuple[int, Mask]]) -> None:
-        join, rejoin = path.above, path.rejoin
+        join, rejoin, memory = path.above, path.rejoin, path.memory
         for place in self._joins.ahead(block, path):
-            join, rejoin = Join(place, path.mask.lanes, rejoin, join, pending=1), place
+            join, rejoin = Join(place, path.mask.lanes, rejoin, join, 1, memory, path.waiting), place
         for target, mask in sides:
             if target == EXIT_BLOCK:
                 self._exit(mask)
         going = [(target, mask) for target, mask in sides if target not in (rejoin, EXIT_BLOCK)]
-        memory = path.memory
         self._ready += [
-            BranchPath(target, mask, rejoin, join, memory=memory and memory.copy()) for target, mask in going
+            BranchPath(target, mask, rejoin, join, 0, None, memory and memory.copy(), path.waiting)
+            for target, mask in going
         ]
         if join is not None:
             join.pending += len(going) - 1  # the path is replaced by its sides

@@ -24,6 +24,19 @@ def test_who_stores_before_it_waits_wakes_those_that_wait_for_that():
     assert flags.array().tolist() == [5, 5]
 
 
+def test_lanes_that_part_while_they_poll_let_those_go_on_that_they_wait_for():
+    source = """extern "C" __global__ void k(int *lock, volatile int *sum) {
+    const int mine = atomicAdd(lock, 1);
+    for (int served; (served = *(volatile int *)(lock + 1)) != mine;)
+        if ((served ^ mine) & 1) __nanosleep(20);
+    *sum += threadIdx.x;
+    __threadfence();
+    *(volatile int *)(lock + 1) = mine + 1;
+}"""
+    (lock, total), _ = run_cuda(source, np.zeros(2, np.int32), np.zeros(1, np.int32), block=(40, 1, 1))
+    assert (lock.array().tolist(), total.array()[0]) == ([40, 40], 40 * 39 // 2)
+
+
 ENTERED_IN_ITS_MIDDLE = """for (; n > 0; --n) asm volatile("{ .reg .pred p; .reg .b32 v; bra TEST; WAIT:"
 " nanosleep.u32 50; TEST: ld.acquire.gpu.b32 v, [%0]; setp.eq.b32 p, v, 0; @p bra WAIT; }" :: "l"(sum));"""
 

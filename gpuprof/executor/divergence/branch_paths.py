@@ -15,17 +15,23 @@ from msgspec import Struct, field
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock
+from gpuprof.executor.program.loops import Loop, WaitingLoop
 from gpuprof.executor.steps.batch import Batch
 
 
 class Join(Struct, eq=False):
-    """Where the paths that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
+    """Where the paths that split off at one branch meet: `block`, run by `lanes` once none is `pending`.
+
+    `memory` and `waiting` are those of the path that split.
+    """
 
     block: int
     lanes: Bools
     rejoin: int
     above: "Join | None"
     pending: int = 0
+    memory: "Memory | None" = None
+    waiting: WaitingLoop | Loop | None = None
 
 
 class Registers(Struct):
@@ -73,7 +79,8 @@ class BranchPath:
     """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them.
 
     `step` is the first of the block's steps that they have yet to run, and `registers` what they had when
-    they stopped there. `memory` is None outside of loops that may be there to wait.
+    they stopped there. `memory` is None outside of loops that may be there to wait. `waiting` is such a loop
+    of which it has not yet ended the iteration that another path began.
     """
 
     block: int
@@ -83,6 +90,7 @@ class BranchPath:
     step: int = 0
     registers: Registers | None = None
     memory: Memory | None = None
+    waiting: WaitingLoop | Loop | None = None
 
     @property
     def place(self) -> tuple[int, int, int, int]:
@@ -213,7 +221,8 @@ class Joins:
         join.lanes = join.lanes & ~going
         if join.above is not None:
             join.above.pending += 1
-        return BranchPath(join.block, self.batch.live.of(going), join.rejoin, join.above)
+        memory = join.memory and join.memory.copy()
+        return BranchPath(join.block, self.batch.live.of(going), join.rejoin, join.above, memory=memory)
 
 
 def _inner_first(paths: list[BranchPath]) -> list[Join]:
