@@ -14,16 +14,39 @@ from gpuprof.executor import load_program
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.special_registers import Surroundings
 
+
+def _signed(value: int, bits: int = 32) -> int:
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def _s32(value: int) -> int:
+    return min(max(value, -(1 << 31)), (1 << 31) - 1)
+
+
 #: A borrow is a carry that is not set: each kind of chain takes what the other leaves, as long division does.
 CHAINS = {
     "sub.cc.u32 t, a, b; addc.u32 d, c, e;": lambda a, b, c, e: c + e + (a >= b),
     "sub.cc.u32 t, a, b; subc.cc.u32 t, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: c - e >= (a < b),
     "add.cc.u32 t, a, b; subc.u32 d, c, e;": lambda a, b, c, e: c - e - (a + b >> 32 == 0),
+    # As ptxas makes them of other instructions.
+    "vmad.s32.s32.s32.sat.shr7 d, a, b.h1, c;": lambda a, b, c, e: _s32(
+        _signed(a) * _signed(b >> 16, 16) + _signed(c) >> 7
+    ),
+    "vmad.u32.u32.u32.po.shr15 d, a, b.b3, c;": lambda a, b, c, e: (
+        (_signed(a) * (b >> 24) + _signed(c) + 1) % (1 << 64) >> 15
+    ),
+    "vmad.s32.s32.u32.sat d, -a, b, c;": lambda a, b, c, e: _s32(_signed(c) - _signed(a) * _signed(b)),
+    "vmad.u32.u32.u32.sat d, a, b.b0, c;": lambda a, b, c, e: min(
+        max(_signed(a) * (b & 255) + _signed(c), 0), (1 << 32) - 1
+    ),
+    "vshl.u32.u32.u32.sat.clamp d, a, b;": lambda a, b, c, e: min(
+        max(_signed(a << min(b, 32), 34), 0), (1 << 32) - 1
+    ),
 }
 
 
 @pytest.mark.parametrize("text", CHAINS)
-def test_carries_and_borrows_are_those_of_integers_without_end(text):
+def test_results_are_those_of_integers_without_end(text):
     rng = np.random.default_rng(2)
     columns = [rng.choice([0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], 400) for _ in range(4)]
     columns[1][:50] = -columns[0][:50] & 0xFFFFFFFF  # sums that just overflow

@@ -27,7 +27,7 @@ _OF_WORDS = frozenset({"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr
 _OF_LANES = frozenset({"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg", "vset"})
 #: What is done with a result and the third operand.
 _SECOND: dict[str, Compute] = {"add": np.add, "min": np.minimum, "max": np.maximum}
-NAMES = (*_OF_WORDS, *(f"{name}{lanes}" for name in _OF_LANES for lanes in (2, 4)))
+NAMES = ("vmad", *_OF_WORDS, *(f"{name}{lanes}" for name in _OF_LANES for lanes in (2, 4)))
 _U32 = ARITHMETIC["u32"]
 _WORD = 0xFFFF_FFFF
 
@@ -35,8 +35,10 @@ _WORD = 0xFFFF_FFFF
 def lower(op: Mnemonic) -> Lowered:
     """Lower `vabsdiff4.u32.u32.u32.add` or `vadd.s32.u32.s32.sat`.
 
-    The parser makes a flag such as `a.h1` of what is picked of an operand, d, a, b or c.
+    The parser makes a flag such as `a.h1` of what is picked of an operand, d, a, b or c, and `-a` of a sign.
     """
+    if op.base == "vmad":
+        return _multiply_add(op)
     lanes = int(op.base[-1]) if op.base[-1].isdigit() else 1
     name = op.base.rstrip("24")
     picked = dict(flag.split(".") for flag in op.flags if "." in flag)
@@ -44,7 +46,7 @@ def lower(op: Mnemonic) -> Lowered:
     types = op.types if name != "vset" else ("u32", *op.types)
     second = next(iter(flags & {*_SECOND} if lanes == 1 else flags & {"add"}), None)
     how = next((flag for flag in op.flags if flag in (_COMPARISONS if name == "vset" else _MODES)), None)
-    known = {second, how, None if name in ("vset", "vshl") else "sat"}
+    known = {second, how, None if name == "vset" else "sat"}
     if len(types) != 3 or not {*types} <= {"u32", "s32"} or flags - known:
         raise NotInTable
     if (name in ("vset", "vshl", "vshr")) != (how is not None):
@@ -58,6 +60,8 @@ def lower(op: Mnemonic) -> Lowered:
         if how in _MODES:
             other = np.minimum(other, 32) if how == "clamp" else other & 31
         found = operation(first, other).astype(np.int64)
+        if name == "vshl":  # machine code keeps 34 bits
+            found = found << 30 >> 30
         target = picked.get("d", _LOW[lanes])
         bits, places = _places(target)
         if "sat" in flags:
@@ -73,6 +77,30 @@ def lower(op: Mnemonic) -> Lowered:
         return _word(kept | ((of & ((1 << bits) - 1)) << bits * np.array(places)).sum(axis=-1))
 
     return Lowered(compute, (_U32,) * (3 if lanes > 1 or second or "d" in picked else 2), _U32)
+
+
+def _multiply_add(op: Mnemonic) -> Lowered:
+    """Lower `vmad.s32.u32.s32.sat.shr7`, like machine code: whole words are signed, the sum has 64 bits."""
+    picked = dict(flag.split(".") for flag in op.flags if "." in flag)
+    flags = {flag for flag in op.flags if "." not in flag}
+    if not {*op.types} <= {"u32", "s32"} or flags - {"po", "sat", "shr7", "shr15", "-a", "-b", "-c"}:
+        raise NotInTable
+    minus = ("-a" in flags) != ("-b" in flags)
+    signed = "s32" in op.types[1:] or minus or "-c" in flags
+    shift = 7 * ("shr7" in flags) + 15 * ("shr15" in flags)
+    limits = np.iinfo(np.int32 if signed else np.uint32)
+
+    def part(word: Lanes, name: str, kind: str) -> Any:
+        parts = picked.get(name, "")
+        return _picked((word,), parts, kind if parts else "s32")[..., 0]
+
+    def compute(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        product, addend = part(a, "a", op.types[1]) * part(b, "b", op.types[2]), part(c, "c", "s32")
+        found = (-product if minus else product) + (-addend if "-c" in flags else addend) + ("po" in flags)
+        found = found >> shift if signed else (found.view(np.uint64) >> np.uint64(shift)).view(np.int64)
+        return _word(np.clip(found, limits.min, limits.max) if "sat" in flags else found)
+
+    return Lowered(compute, (_U32,) * 3, _U32)
 
 
 _MODES = ("clamp", "wrap")

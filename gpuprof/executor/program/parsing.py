@@ -288,8 +288,11 @@ class _Body:
         mnemonic, *rest = text.split(None, 1)
         parts = _split(rest[0] if rest else "")
         opcode = _opcode(mnemonic)
-        if mnemonic[0] == "v":  # a video instruction may take a part of a register
+        if mnemonic[0] == "v":  # a video instruction may take a part of a register, or its negative
             for i, part in enumerate(parts):
+                if part[:1] == "-" and not part[1:2].isdigit():
+                    opcode, part = (*opcode, f"-{'dabc'[i]}"), part[1:]
+                    parts[i] = part
                 if picked := _PICKED.search(part):
                     opcode = (*opcode, f"{'dabc'[i]}{picked[0]}")
                     parts[i] = part[: picked.start()]
