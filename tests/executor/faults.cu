@@ -6,7 +6,7 @@
 //:: a load behind the array
 //: kind = "OUT_OF_BOUNDS"
 //: place = { block = [1, 0, 0], thread = [31, 0, 0] }
-//: words = "byte 256 of array 0, which has 256 bytes"
+//: words = "past the end of array 0: element 64 of 64"
 //: arrays = 2
 //: launch = { grid = [2, 1, 1] }
 extern "C" __global__ void k(const float *in, float *out) {

@@ -75,7 +75,7 @@ GET, WAIT = "load(tile, in, 512, &b);", "wait(&b, 0);"
         ("load(tile, (char *)in + 4, 512, &b);", WAIT, ALIGNED, LOAD, "which is not a multiple of 16"),
         ("load(tile, in, 500, &b);", WAIT, ALIGNED, LOAD, "of 500 bytes"),
         ("load(tile, in, 4096, &b);", WAIT, OUTSIDE, LOAD, "copies 4096 bytes at byte 0 of shared memory"),
-        ("load(tile, in + 1, 512, &b);", WAIT, OUTSIDE, LOAD, "at byte 512 of array 0"),
+        ("load(tile, in + 1, 512, &b);", WAIT, OUTSIDE, LOAD, "past the end of array 0: "),
         (
             "load(tile + 127, in, 32, &b);",
             WAIT,
@@ -142,8 +142,8 @@ extern "C" __global__ void k(IN a, IN b, float4 *c, float4 *d, int bytes) {
 def test_copy_beyond_one_of_several_arrays_names_the_block_the_thread_and_the_array():
     a, zeros = numbers(32, 4), np.zeros((32, 4), np.float32)
     for target, line, words, place, grid, thread in (
-        (zeros, LOAD, "reads global memory", "at byte 512 of array 0, which has 512 bytes", 2, 2),
-        (zeros[:31], STORED, "writes global memory", "at byte 496 of array 3, which has 496 bytes", 1, 3),
+        (zeros, LOAD, "reads global memory", "element 128 of 128, array 0[32, 0] of 32 x 4", 2, 2),
+        (zeros[:31], STORED, "writes global memory", "element 124 of 124, array 3[31, 0] of 31 x 4", 1, 3),
     ):
         arguments = {"scalars": (256,), "grid": (grid, 1, 1), "thread": thread}
         fault = tells(LANES_COPY, FaultKind.OUT_OF_BOUNDS, line, words, a, a, zeros, target, **arguments)

@@ -309,5 +309,5 @@ def test_what_a_copy_does_not_read_need_not_exist(length):
 
 
 def test_a_copy_that_reads_a_byte_too_many_is_a_fault():
-    with pytest.raises(KernelFault, match="at byte 500 of array 0, which has 500 bytes"):
+    with pytest.raises(KernelFault, match="past the end of array 0: byte 500 of 500"):
         run_cuda(_AT_THE_END, np.zeros(500, np.uint8), np.zeros(128, np.int32), scalars=(np.int32(501),))

@@ -56,17 +56,6 @@ FOLLOWED = (FaultKind.UNINITIALISED_SHARED, FaultKind.UNINITIALISED_LOCAL, Fault
 _REACH = 2048
 
 
-def _described(buffer: Buffer, offset: int) -> str:
-    """Where a byte in or beside an array lies, after `reads 4 bytes`."""
-    word = "element" if buffer.item_bytes > 1 else "byte"
-    element, count = offset // buffer.item_bytes, buffer.size // buffer.item_bytes
-    if offset < 0:
-        return f"before the start of {buffer.name}: {word} {element}"
-    if element >= count:
-        return f"past the end of {buffer.name}: {word} {element} of {count}"
-    return f"of {buffer.name}, {word} {element} of {count}"
-
-
 def _meant(buffers: Sequence[Buffer], address: int, reach: int) -> tuple[Buffer | None, int]:
     """The array that an address was meant for, the one it lies in or the nearest, and the byte there.
 
@@ -119,7 +108,7 @@ def explain_fault(
     buffer, offset = None, 0
     if fault.address is not None:
         buffer, offset = _meant(buffers, fault.address, reach if is_global else 0)
-        where = _described(buffer, offset) if buffer else f"at address {fault.address:#x}, where no array is"
+        where = buffer.described(offset) if buffer else f"at address {fault.address:#x}, where no array is"
         byte = f"byte {offset} of {buffer.name}" if buffer else f"{fault.address:#x}"
         detail = f"{access} {where}" if is_global else detail.replace(f"{fault.address:#x}", byte)
     if is_global:

@@ -128,6 +128,23 @@ class Buffer:
         """Return what a message calls one of its bytes, and the address of that."""
         return f"element {byte // self.item_bytes} of {self.name}", self.address + byte
 
+    def described(self, byte: int) -> str:
+        """Return where a byte in or beside it lies, after `reads 4 bytes`: the element, and its index."""
+        word = "element" if self.item_bytes > 1 else "byte"
+        element, count = byte // self.item_bytes, self.size // self.item_bytes
+        if byte < 0:
+            return f"before the start of {self.name}: {word} {element}"
+        index = ""
+        if len(self._shape) > 1 and count:
+            # Behind the end it goes on along the first dimension.
+            row, within = divmod(element, count // self._shape[0])
+            place = (row, *np.unravel_index(within, self._shape[1:]))
+            extents = " x ".join(map(str, self._shape))
+            index = f", {self.name}[{', '.join(map(str, place))}] of {extents}"
+        if element >= count:
+            return f"past the end of {self.name}: {word} {element} of {count}{index}"
+        return f"of {self.name}, {word} {element} of {count}{index}"
+
     def view(self, size: int) -> NDArray[Any]:
         """Return the content as elements of `size` bytes, to be read."""
         if size not in self._views:

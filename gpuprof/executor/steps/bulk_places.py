@@ -256,7 +256,7 @@ def outside(
     block = int(pattern.block[chunk]) if pattern.leading > 1 else row
     buffer = batch.memory.nearest(start)
     if buffer is not None and not buffer.read_only:
-        why = f"at byte {start - buffer.address} of {buffer.name}, which has {buffer.size} bytes"
+        why = buffer.described(start - buffer.address)
     text = f"{verb} global memory by a bulk copy at {start:#x}, {why}"
     position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
     batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, start)

@@ -160,7 +160,7 @@ class GlobalSpace:
             why = "where nothing is allocated"
             if buffer is not None:
                 past = start - buffer.address
-                why = f"at byte {past} of {buffer.name}, which has {buffer.size} bytes"
+                why = buffer.described(past)
                 if buffer.allotted is not None and past < buffer.size:
                     why = f"in {buffer.name}, where nothing is given out"
         detail = f"{verb} {self.request.size} bytes of global memory at {start:#x}, {why}"
