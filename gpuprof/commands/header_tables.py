@@ -287,10 +287,13 @@ class HeaderTables:
         lanes = self._by_name[name].lanes if name in self._by_name else 0
         return [*(renamed(one, self._own) for one in shape), *[str(lanes)][: bool(lanes)]]
 
+    @property
+    def _guesses_extents(self) -> bool:
+        return not all(map(self.allocated.get, self.arrays))
+
     def _array_tables(self) -> Iterator[str]:
         """Arrays, and how textures are read."""
-        guess = "TODO: " * (not all(map(self.allocated.get, self.arrays)))
-        yield f"[arrays] # {guess}their extents, the last one fastest"
+        yield f"[arrays] # {'TODO: ' * self._guesses_extents}their extents, the last one fastest"
         for name, kind in self.arrays.items():
             role = f', role = "{self.roles[name]}"' if self.roles[name] != "in" else ""
             guess = " # or inout, where it reads what it held" * (not self._compiled or name in self.lists)
@@ -338,7 +341,8 @@ class HeaderTables:
                 elements = " * ".join(one if re.fullmatch(r"\w+", one) else f"({one})" for one in shape)
                 moved[elements] += (1 + (self.roles[name] == "inout")) * ELEMENT_TYPES[kind].nbytes
         nbytes = " + ".join(f"{each} * {elements}" for elements, each in moved.items())
-        yield f'[work]\nbytes = "{nbytes or 0}" # that must move at least'
+        guess = "TODO: with those extents, " * self._guesses_extents
+        yield f'[work]\nbytes = "{nbytes or 0}" # {guess}what must move at least'
         yield "[check] # TODO: what each must hold, a formula of the arrays before"
         written = {name: kind for name, kind in self.arrays.items() if self.roles[name] != "in"}
         if any(map(is_float, written.values())):

@@ -221,6 +221,7 @@ class _TerminalWriter:
             file=file,
             width=self.width,
             force_terminal=color,
+            force_jupyter=False,  # which would show every line as an output of its own
             no_color=not color if color is not None else None,
             color_system="standard" if color else "auto" if color is None else None,
             highlight=False,

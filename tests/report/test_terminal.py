@@ -82,6 +82,14 @@ def in_ascii(document: Document) -> str:
     return raw.getvalue().decode()
 
 
+def test_a_notebook_gets_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, (plain, shown) = RUNS["sim"](), (io.StringIO(), io.StringIO())
+    show_run(run, file=plain, width=100)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    show_run(run, file=shown, width=100)
+    assert shown.getvalue() == plain.getvalue() != ""
+
+
 @pytest.mark.parametrize("name", ["sim", "compiled"])
 def test_without_a_gpu_no_time_is_printed(name: str) -> None:
     for text in (table(RUNS[name](), 140), answer(RUNS[name]())):
