@@ -220,7 +220,9 @@ class FleetKind(Struct, frozen=True):
         if self.threshold is None or self.spread is None:
             if self.cards == 1:
                 return f"{text}: a single card has nothing to be compared with"
-            return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
+            return (
+                f"{text}: a card is judged as a whole only by {FEWEST_CASES} cases that it shares with others"
+            )
         spread, least = (numbers.percent(100 * value, 2) for value in (self.spread, self.threshold))
         few = "; of so few cards most of it is assumed" if self.cards < _ENOUGH_CARDS else ""
         spread = f"{spread} (standard deviation{few})"
