@@ -13,6 +13,7 @@ from gpuprof.console import say, tell
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.files import check_writable, same_file, write_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, read_source, shipped_ladder
+from gpuprof.kernels.paths import instead_of
 from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import starting_point
@@ -75,6 +76,8 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
     folder = Path(what)
     if what in shipped_names():
         return shipped_operation(what), shipped_ladder(what), f"gpuprof {what} -k {file}"
+    if folder.is_file():
+        raise InputError(f"{what} is no folder and no kernel file.", fix=instead_of(folder))
     if not folder.is_dir():
         raise unknown(what)
     operation = load_operation(folder / FILE_NAME)

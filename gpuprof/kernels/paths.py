@@ -83,12 +83,12 @@ def _load(path: Path | Source, operation: Operation | None, command: Preprocessi
     if path.is_dir():
         return load_ladder(path, command, may_be_empty=True)
     if path.suffix not in KERNEL_ENDINGS:
-        raise InputError(f"{path} is no folder and no kernel file.", fix=_instead_of(path))
+        raise InputError(f"{path} is no folder and no kernel file.", fix=instead_of(path))
     file = load_kernels(path, operation, command)
     return Ladder(file.operation, file.kernels)
 
 
-def _instead_of(path: Path) -> str:
+def instead_of(path: Path) -> str:
     """What to name instead of a path that leads to no kernels."""
     if path.suffix == ".py":
         return "A function of Triton, Numba or CuTe is measured by a program: gpuprof.profile(function, …)."

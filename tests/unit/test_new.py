@@ -433,6 +433,7 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "gemmOnGPU2D.cu", "The gemm ladder has a kernel called gemmOnGPU2D"),
         ("gemm", "folder.cu", "is a directory"),
         ("gemm", "file/a.cu", "Cannot write"),
+        ("mine.py", "a.cu", r"mine\.py is no folder and no kernel file"),
         ("empty.cuh", "a.cu", "empty.cuh has no __global__ function"),
         ("hello.cu", "a.cu", "hello.cu:2: hello writes to no array"),
         ("wide.cu", "a.cu", r"the kernel file wide\.cu: it is not UTF-8 text"),
@@ -443,7 +444,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch,
     (tmp_path / "folder.cu").mkdir()
     (tmp_path / "wide.cu").write_text("// größe", encoding="utf-16")
     (tmp_path / "hello.cu").write_text('#include <cstdio>\n__global__ void hello() { printf("hello"); }\n')
-    for empty in ("file", "empty.cuh"):
+    for empty in ("file", "empty.cuh", "mine.py"):
         (tmp_path / empty).write_text("")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=words):
