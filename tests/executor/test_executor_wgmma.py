@@ -77,8 +77,7 @@ def test_a_block_of_a_cluster_multiplies_what_lies_in_its_own_memory(name):
         assert before in source
         source = source.replace(before, after)
     words, _ = executed(product, compile_cuda(source, (), "sm_90a"), grid=2)
-    alone, _ = executed(product)
-    np.testing.assert_array_equal(words, alone)
+    np.testing.assert_array_equal(words, left(name)[0])
 
 
 FENCE = 'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");'
@@ -101,7 +100,7 @@ def test_operands_that_asynchronous_copies_brought_need_none():
     ).replace(FENCE, 'asm volatile("cp.async.wait_all;" ::: "memory");')
     assert FENCE not in copied
     words, _ = executed(product, compile_cuda(copied, (), "sm_90a"))
-    np.testing.assert_array_equal(words, executed(product)[0])
+    np.testing.assert_array_equal(words, left("f16_columns8")[0])
 
 
 def test_operands_must_not_be_overwritten_before_the_wait():
@@ -125,6 +124,5 @@ def test_operands_lie_within_shared_memory():
 
 
 def test_blocks_multiply_side_by_side():
-    product = products()["bf16_mixed"]
-    words, _ = executed(product, grid=3)
-    np.testing.assert_array_equal(words, executed(product)[0])
+    words, _ = executed(products()["bf16_mixed"], grid=3)
+    np.testing.assert_array_equal(words, left("bf16_mixed")[0])
