@@ -22,10 +22,11 @@ from gpuprof.executor.program.flow import (
     rejoins,
 )
 from gpuprof.executor.program.loops import Loop, accesses_memory, loops_of, predecessors, waiting_loops
-from gpuprof.executor.program.ptx import Instruction
 
 #: How many instructions are as much to do as an access of memory.
 _MANY = 11
+#: What of 64 bits takes two.
+_IN_TWO = frozenset({"selp", "shl", "shr", "and", "or", "xor", "not", "min", "max"})
 
 
 class _Place(Struct, frozen=True):
@@ -34,7 +35,8 @@ class _Place(Struct, frozen=True):
     number: int
     root: int
     meeting: int
-    work: list[Instruction]
+    work: int
+    accesses: bool
     usual: bool
 
 
@@ -84,12 +86,12 @@ def _left_for_good(blocks: list[BasicBlock], loops: Mapping[int, Loop]) -> set[t
     above = passed_always({number: comers for number, comers in enumerate(before) if number}, 0)
     chosen: list[_Place] = []
     left: set[tuple[int, int]] = set()
-    for place in sorted(_places(blocks, loops, before, above), key=lambda one: -len(one.work)):
+    for place in sorted(_places(blocks, loops, before, above), key=lambda one: -one.work):
         root = above[place.root]
         rivals = [above[one.root] for one in chosen if one.meeting == place.meeting]
         if all(root | other not in (root, other) for other in rivals):
             chosen.append(place)
-            if place.usual and (len(place.work) >= _MANY or any(map(accesses_memory, place.work))):
+            if place.usual and (place.work >= _MANY or place.accesses):
                 left.update(_ways_past(blocks, before, place))
     return left
 
@@ -123,8 +125,10 @@ def _places(
         if meeting in (EXIT_BLOCK, number) or number in inner or not (several or number in usual | first):
             continue
         passed = _within(blocks, number, {meeting})
-        work = [item for one in passed for item in blocks[one].items if item.opcode[0] not in FREE]
-        yield _Place(number, root, meeting, work, number in usual or root not in inner)
+        items = [item for one in passed for item in blocks[one].items if item.opcode[0] not in FREE]
+        work = sum(1 + (i.opcode[0] in _IN_TWO and i.opcode[-1].endswith("64")) for i in items)
+        accesses = any(map(accesses_memory, items))
+        yield _Place(number, root, meeting, work, accesses, number in usual or root not in inner)
 
 
 def _ends(blocks: list[BasicBlock], header: int, body: frozenset[int]) -> tuple[set[int], set[int]]:
