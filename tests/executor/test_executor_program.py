@@ -276,6 +276,7 @@ _LOAD, _ADD = "ld.shared.b32 %r1, [tile];", "add.u32 %r1, %r1, 1;"
         (_LEFT.format(_LOAD, _LOAD + _ADD), {0: 1}),
         (_LEFT.format(11 * _ADD, _ADD), {0: 1, 1: 2}),
         (_LEFT.format(10 * _ADD, _ADD), {0: 1}),
+        ("@%p4 bra e; " + _LEFT.format("e: " + _LOAD, _LOAD), {1: 2}),  # not around it
         # Where two ways lead, at the place with most to do, if that is enough.
         (_PAST.format(_LOAD, "", ""), {1: 4, 2: 3}),
         (_PAST.format(_LOAD, "@%p4 bra out;", _LOAD), {1: 4, 2: 3}),

@@ -124,11 +124,19 @@ def _places(
         inner = {one for loop in loops.values() if meeting not in loop.body for one in loop.body}
         if meeting in (EXIT_BLOCK, number) or number in inner or not (several or number in usual | first):
             continue
+        broken = {one for loop in loops.values() if len(_goals(blocks, loop)) > 1 for one in loop.body}
+        if root not in inner and broken.intersection(inner, comers):  # around a loop that is left elsewhere
+            continue
         passed = _within(blocks, number, {meeting})
         items = [item for one in passed for item in blocks[one].items if item.opcode[0] not in FREE]
         work = sum(1 + (i.opcode[0] in _IN_TWO and i.opcode[-1].endswith("64")) for i in items)
         accesses = any(map(accesses_memory, items))
         yield _Place(number, root, meeting, work, accesses, number in usual or root not in inner)
+
+
+def _goals(blocks: list[BasicBlock], loop: Loop) -> set[int]:
+    """Return where a loop leads."""
+    return {goal for one in loop.body for goal in blocks[one].successors} - loop.body
 
 
 def _ends(blocks: list[BasicBlock], header: int, body: frozenset[int]) -> tuple[set[int], set[int]]:
