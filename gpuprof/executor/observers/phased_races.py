@@ -386,7 +386,7 @@ class PhasedInterval(Interval):
         line = np.abs(line) if landed else np.maximum(line, 0)
         if not line.any():
             return
-        stamps, settled, own, which = self._asked(touch.held(self.fenced), touch)
+        stamps, settled, own, which = self._asked(touch.held(self.fenced), touch.rows, touch.warp[:, None])
         lanes = lane_of(stamps[own])[which]
         done = ((stamps != 0) & settled).any(axis=1)[which]
         fenced = done | (lanes == SEVERAL) | (lanes == touch.lanes[:, None])

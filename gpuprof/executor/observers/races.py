@@ -208,22 +208,22 @@ class Interval:
         """Spread an entry over threads and granules."""
         return Touch(entry, self.granule, len(self.written))
 
-    def _asked(self, numbers: NDArray[np.int32], touch: Touch) -> tuple[Stamps, Bools, Any, NDArray[np.intp]]:
-        """Ask of sets of stamps, of what a touch meets, what is settled for it.
+    def _asked(
+        self, numbers: NDArray[np.int32], row: NDArray[np.intp], warp: NDArray[np.intp]
+    ) -> tuple[Stamps, Bools, Any, NDArray[np.intp]]:
+        """Ask of sets of stamps, of what warps of a row meet, what is settled for these.
 
         Returns the different ones, which of their stamps are settled, what the asking warp of each one did
         itself, and which of them each granule has.
         """
         clock = self._clocks.times
         rows, warps = clock.shape[:2]
-        keys = (numbers.astype(np.int64) * rows + (touch.rows if rows > 1 else 0)) * warps + touch.warp[
-            :, None
-        ]
+        keys = (numbers.astype(np.int64) * rows + (row if rows > 1 else 0)) * warps + warp
         different, which = np.unique(keys, return_inverse=True)
-        rest, warp = np.divmod(different, warps)
+        rest, asker = np.divmod(different, warps)
         stamps = self._sets[rest // rows]
-        settled = self._settled(stamps, clock[rest % rows, warp])
-        return stamps, settled, (np.arange(len(warp)), warp), which.reshape(keys.shape)
+        settled = self._settled(stamps, clock[rest % rows, asker])
+        return stamps, settled, (np.arange(len(asker)), asker), which.reshape(keys.shape)
 
     def _settled(self, stamps: Stamps, times: Times) -> Bools:
         """Return which stamps, of shape (…, warps), are settled for a warp that has these `times`."""
@@ -245,7 +245,7 @@ class Interval:
         numbers = touch.held(getattr(self, name))
         if not numbers.any():
             return None
-        stamps, settled, own, which = self._asked(numbers, touch)
+        stamps, settled, own, which = self._asked(numbers, touch.rows, touch.warp[:, None])
         stamps = np.where(settled, 0, stamps)
         lanes = lane_of(stamps[own])[which]
         apart = (lanes != 0) & (lanes != touch.lanes[:, None])
@@ -280,33 +280,27 @@ class Interval:
     def mark(self, touch: Touch, name: str) -> None:
         """Add threads to those who touched each granule, in the table of that name."""
         table = getattr(self, name)
-        flat = touch.flat(table.shape[1])
-        warp, lanes = (
-            np.broadcast_to(one[:, None], flat.shape).reshape(-1) for one in (touch.warp, touch.lanes)
-        )
+        granules, kinds, alike = touch.alike(table)
+        warp, lanes = touch.warp[alike.row], touch.lanes[alike.row]
         if touch.entry.access is Access.EXCHANGED:
             lanes = np.full_like(lanes, EXCHANGED)
-        granules, which = np.unique(flat, return_inverse=True)
-        which = which.reshape(-1)
-        new = np.zeros((len(granules), self._clocks.known.shape[1]), dtype=np.int64)
-        new[which, warp] = lanes
-        lost = new[which, warp] != lanes
-        new[which[lost], warp[lost]] = SEVERAL
-        held = table.reshape(-1)[granules]
+        new = np.zeros((len(alike.held), self._clocks.known.shape[1]), dtype=np.int64)
+        new[alike.kind, warp] = lanes
+        lost = new[alike.kind, warp] != lanes
+        new[alike.kind[lost], warp[lost]] = SEVERAL
         kept = np.zeros_like(new)
-        if held.any():
+        if alike.held.any():
             # Who comes now stands for those who are settled for all that do.
-            _, settled, _, asked = self._asked(touch.held(table), touch)
-            order = np.argsort(which, kind="stable")
-            first = np.searchsorted(which[order], np.arange(len(granules)))
-            settled = np.logical_and.reduceat(settled[asked.reshape(-1)[order]], first)
-            kept = np.where(settled, 0, self._sets[held])
+            _, settled, _, asked = self._asked(alike.held[alike.kind], touch.block[alike.row], warp)
+            settled = np.logical_and.reduceat(
+                settled[asked], np.searchsorted(alike.kind, np.arange(len(alike.held)))
+            )
+            kept = np.where(settled, 0, self._sets[alike.held])
             theirs = lane_of(kept)
             new = np.where((new == EXCHANGED) & (theirs != 0), theirs, new)
             new[(new != 0) & (theirs != 0) & (theirs != EXCHANGED) & (theirs != new)] = SEVERAL
-        table.reshape(-1)[granules] = self._sets.add(
-            np.where(new != 0, stamped(self._now, touch.entry.line, new), kept)
-        )
+        numbers = self._sets.add(np.where(new != 0, stamped(self._now, touch.entry.line, new), kept))
+        table.reshape(-1)[granules] = numbers[kinds]
 
     def read(self, touch: Touch) -> None:
         """Judge a read."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An access to shared memory spread over threads and granules: who touches which bytes."""
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ SEVERAL = 33
 #: Some of them whose values a shuffle of the warp took: only other warps' stores may disturb these reads.
 EXCHANGED = 34
 _LANE_BITS, MOMENT_SHIFT = 6, 30
+#: An odd number without a pattern; products are taken modulo 2^64.
+_MIX = np.int64(0x1E3779B97F4A7C15)
 _LANE, _REST = (1 << _LANE_BITS) - 1, (1 << MOMENT_SHIFT) - 1
 
 #: What accesses do to a place, in a message; all others write.
@@ -86,6 +88,14 @@ class StampSets:
         return np.where(rows.any(axis=1), which + first, 0).astype(np.int32)
 
 
+class Alike(NamedTuple):
+    """Of each kind of granules what one `held` in a table; of each touch of these the `kind` and the row."""
+
+    held: NDArray[np.int32]
+    kind: NDArray[np.intp]
+    row: NDArray[np.intp]
+
+
 class Touch:
     """One log entry spread over threads (rows) and the granules that each touches (columns).
 
@@ -119,6 +129,32 @@ class Touch:
         if self._flat is None:
             self._flat = self.rows * granules + self.granules
         return self._flat
+
+    def alike(self, table: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp], Alike]:
+        """Return the touched granules, their kinds, and of each kind a granule, which stands for all.
+
+        Those of a kind are touched by the same threads, and a table, of shape (blocks, granules), holds the
+        same of them.
+        """
+        flat = self.flat(table.shape[1]).reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        begins = np.flatnonzero(np.diff(flat[order], prepend=-1))
+        granules, count = flat[order[begins]], np.diff(begins, append=len(flat))
+        row = order // self.granules.shape[1]
+        thread = (self.warp * WARP + self.lane)[row]
+        held = table.reshape(-1)[granules]
+        mixed = np.add.reduceat((thread + 1) * _MIX ^ thread << MOMENT_SHIFT, begins)
+        kinds, chosen = grouped(np.stack([held, granules // table.shape[1], count, mixed], axis=1))
+        same = np.repeat(begins[chosen][kinds] - begins, count) + np.arange(len(flat))
+        if not np.array_equal(thread, thread[same]):  # other threads whose sums are the same
+            kinds = chosen = np.arange(len(granules))
+        kind = np.repeat(np.arange(len(chosen)), count[chosen])
+        before = np.cumsum(count[chosen]) - count[chosen]
+        return (
+            granules,
+            kinds,
+            Alike(held[chosen], kind, row[np.arange(len(kind)) + (begins[chosen] - before)[kind]]),
+        )
 
     @property
     def does(self) -> str:
