@@ -39,8 +39,9 @@ kernels left the same bits.
 
 `python benchmarks/executor_accuracy.py record` makes the card's counts, `page` this page.
 """
-RANDOMLY = """Of random kernels {counters} differed when last counted, before lanes met as ptxas lets them; most
-differ since ptxas moves, merges or drops what the PTX says; [random-summary.json](../tests/executor/differential/random-summary.json) has the reasons.
+RANDOMLY = """Of random kernels {counters} differed when last counted, before lanes met as ptxas lets them;
+most differ since ptxas moves, merges or drops what the PTX says;
+[random-summary.json](../tests/executor/differential/random-summary.json) has the reasons.
 """
 LIMITS = """## What is compared, and what cannot be
 

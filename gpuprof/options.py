@@ -198,6 +198,7 @@ _CLUSTER_TOLD = (
     'Address of a Dask cluster, or `"local:N"`, whose workers measure: on each GPU that they offer, or with'
     ' `device="sim"` on their CPUs.'
 )
+_TIMEOUT = "Longest one case may take; without a GPU, of CPU time."
 _COMPILE = "Longest that compiling one case may take, before its --timeout."
 _SIM_BLOCKS = "Blocks that sim runs of each grid.  [default: all when small]"
 _SIM_BLOCKS_TOLD = 'Blocks that the executor runs of each grid, or `"all"`; chosen by size when None.'
@@ -240,7 +241,7 @@ class RunOptions:
     )
     arch: str | None = option(None, "Without a GPU: the architecture to stand in for.", "sm_XX", group=DEVICE)
     seed: int = option(0, "Seed of the random inputs.", "N", within=(0, 2**32 - 1), decides=str)
-    timeout_s: float = option(60.0, "Longest one case may take.", "SECONDS", "--timeout", within=(1, 86_400))
+    timeout_s: float = option(60.0, _TIMEOUT, "SECONDS", "--timeout", within=(1, 86_400))
     compile_timeout_s: float = option(120.0, _COMPILE, "SECONDS", "--compile-timeout", within=(1, 86_400))
     seconds_per_case: float = option(
         0.25,

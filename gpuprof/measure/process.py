@@ -34,6 +34,8 @@ from gpuprof.measure.protocol import (
 OPEN_TIMEOUT_S = 120.0
 #: How soon a wait notices that the run has been asked to end.
 _POLL_S = 0.1
+#: How many times its limit what only computes may take where others have the processors.
+_CROWDED = 10
 #: How often a process may be taken from outside before that has to do with what it is asked.
 TRIES_WHEN_TAKEN = 3
 
@@ -61,6 +63,7 @@ class WorkerProcess:
             try:
                 with timeline.span("worker"):
                     self.opened: Opened = self.ask(request, patience_s)
+                self._computes = self.opened.backend == "sim" and request.executes is None
                 return
             except WorkerLost as error:
                 self.close()
@@ -71,7 +74,7 @@ class WorkerProcess:
                 raise
 
     def _start(self, request: Open) -> None:
-        self._kills_before = kills_for_memory()
+        self._kills_before, self._computes = kills_for_memory(), False
         self._process = starting.take(request)
         if request.executes is not None:
             starting.stand_back(self._process)
@@ -99,18 +102,33 @@ class WorkerProcess:
             raise
 
     def _next_line(self, timeout_s: float, *, compiling: bool) -> str | None:
-        """The worker's next line; None when there will be none."""
-        deadline = time.monotonic() + timeout_s
+        """The worker's next line; None when there will be none.
+
+        What only computes has its limit in seconds of a processor, so that a busy machine decides nothing.
+        """
+        began, had = time.monotonic(), self._processor_s()
+        deadline = began + timeout_s
         while True:
             signals.check()
             left = deadline - time.monotonic()
             try:
                 return self._lines.get(timeout=max(0.0, min(_POLL_S, left)))
             except Empty:
-                if left <= _POLL_S:
+                if left > _POLL_S:
+                    continue
+                lacking = timeout_s - (self._processor_s() - had) if self._computes else 0.0
+                deadline = min(deadline + max(lacking, 0.0), began + _CROWDED * timeout_s)
+                if lacking <= 0 or deadline <= time.monotonic():
                     self.kill()
                     why = f"no answer within {timeout_s:g} s"
                     raise WorkerLost(why, "timeout", compiling=compiling) from None
+
+    def _processor_s(self) -> float:
+        """Seconds of a processor that the process has had; 0 once it has ended."""
+        try:
+            return time.clock_gettime(~self._process.pid << 3 | 2)  # as Linux numbers a process's clock
+        except OSError:
+            return 0.0
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""

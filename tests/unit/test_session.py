@@ -8,6 +8,7 @@ import signal
 import time
 import types
 from pathlib import Path
+from threading import Timer
 
 import fake_worker
 import pytest
@@ -329,6 +330,21 @@ def test_worker_that_gives_no_answer_is_killed(worker):
     with pytest.raises(WorkerLost, match=r"no answer within 0\.2 s"):
         worker.ask(Size(()), 0.2)
     assert worker._process.poll() == -signal.SIGKILL
+
+
+def test_what_only_computes_has_its_seconds_of_a_processor(monkeypatch):
+    """On a busy machine the executor gets to its end later, and is not stopped for that."""
+    worker = WorkerProcess(Open(device="sim"))
+    monkeypatch.setattr(worker, "_processor_s", lambda: 0.0)  # it never has its turn
+    monkeypatch.setattr(process, "_CROWDED", 100)
+    worker._process.send_signal(signal.SIGSTOP)
+    resume = Timer(1.0, worker._process.send_signal, (signal.SIGCONT,))
+    resume.start()
+    assert len(worker.ask(Size((Transpose(1, 1),)), 0.5).bytes_needed) == 1
+    resume.join()
+    worker._process.send_signal(signal.SIGSTOP)
+    with pytest.raises(WorkerLost, match=r"no answer within 0\.01 s"):  # but not for ever
+        worker.ask(Size(()), 0.01)
 
 
 def test_modules_of_the_current_directory_do_not_shadow_a_workers(tmp_path, monkeypatch):
