@@ -131,6 +131,8 @@ def _explain_each_other(
 _OF_THE_CARD = {"executed_ptx", "launch_gate"}
 #: Share of the boost clock, which the theoretical compute peak assumes, below which a banner says so.
 CLOCK_LIMIT = 0.95
+#: Share of a problem's bytes below which sectors cannot be rounding.
+_LEAST_OF_WORK = 0.99
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
@@ -139,7 +141,7 @@ def cautions(run: Run) -> tuple[Banner, ...]:
     """All that a reader must know before believing a run, gravest first."""
     parts = (
         *(_incomplete, _lost, _apart, _unlike_software, _mode, _outcomes, _unverified, _throttled),
-        *(_beyond_peak, _noise, _clocks, _counters, _disagreement),
+        *(_beyond_peak, _too_much_work, _noise, _clocks, _counters, _disagreement),
     )
     found = [banner for part in parts for banner in part(run)]
     return tuple(sorted(found, key=lambda banner: ("bad", "warning", "note").index(banner.level)))
@@ -358,6 +360,29 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
             f"{name_of_case(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache,"
             f" counted work was not done{uncounted}.",
             "Check the kernel, or measure a size that exceeds the L2 cache.",
+        )
+
+
+def _too_much_work(run: Run) -> Iterator[Banner]:
+    """A header that claims more bytes than its kernel asks memory for."""
+    less = [
+        (ratio, case)
+        for case in run.cases
+        if case.outcome == "ok"
+        and not is_reference(run, case)
+        and {"global_load_sectors", "global_store_sectors"} <= counts.held(case).keys()
+        and not sampled(case)
+        and (ratio := counts.sector_ratio(case) or 1.0) < _LEAST_OF_WORK
+    ]
+    if less:
+        ratio, case = min(less, key=lambda item: item[0])
+        yield Banner(
+            "too_much_work",
+            "warning",
+            "The problem's bytes are more than a kernel moves",
+            f"{name_of_case(case)}: loads and stores ask for {numbers.significant(ratio)}× of the bytes that"
+            " [work] says. Rates and bounds are too high, unless the rest is read as textures or constants.",
+            "Correct bytes under [work].",
         )
 
 

@@ -55,6 +55,13 @@ def twice(name: str, blocks: tuple[int, int] | None = None, **hardware: float) -
     return case(name, counters=counters("ncu", **hardware), executor_counters=ours)
 
 
+def asking(name: str, share: float) -> Measurement:
+    """A case whose loads and stores ask for this share of the fewest bytes that its problem can move."""
+    sectors = share * LARGE.min_bytes / 32
+    held = counters("ncu", global_load_sectors=sectors - 100, global_store_sectors=100)
+    return case(name, counters=held)
+
+
 def of(*cases: Measurement, **fields: object) -> Run:
     """A GPU's run of cases."""
     kernels = [record(name, "gemm", 10 * i) for i, name in enumerate({one.kernel: 0 for one in cases}, 1)]
@@ -115,6 +122,12 @@ LIBRARY = run(
             "beyond_peak",
             "bad",
             (f"b {AT}: 200 % (possible: 100 %).", "or uncounted tensor cores did it"),
+        ),
+        (
+            of(asking("a", 0.75), asking("b", 0.5), asking("c", 1.0)),
+            "too_much_work",
+            "warning",
+            (f"b {AT}: loads and stores ask for 0.500× of the bytes", "[work]"),
         ),
         (
             of(cold("a", ci95_rel=0.0051), cold("b", ci95_rel=0.0249), cold("c", ci95_rel=0.005)),
@@ -191,6 +204,7 @@ HOST = replace(reference_case("numpy", LARGE, 9e5), clocks_reason=None)
         of(clocked("a", 1881, 1000), clocked("b", 1000, 1881), clocked("c", None, None)),
         of(case(), case("e", counters={}, outcome="skipped")),
         of(twice("a", barriers=100.0)),
+        of(asking("a", 0.995), case("b", counters=counters("ncu", global_load_sectors=1))),
         run("gpu", [reference_record("numpy", "gemm", "NumPy")], [HOST]),  # the CPU's noise and clock
     ],
 )
