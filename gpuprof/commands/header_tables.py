@@ -160,13 +160,8 @@ class HeaderTables:
         block: Sequence[int],
         around: SourceFacts,
     ) -> None:
-        self._own, self._taken, self._compiled, self._block, self._around = (
-            own,
-            taken,
-            compiled,
-            block,
-            around,
-        )
+        self._own, self._taken, self._compiled = own, taken, compiled
+        self._block, self._around = block, around
         self._by_name = by_name = {one.name: one for one in taken}
         self.lists = {one.name: f"{one.name}_data" for one in taken if one.type.endswith("**")}
         self.arrays = {one.name: one.kind or accessed(one.use) for one in taken if one.is_array}

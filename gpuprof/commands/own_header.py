@@ -70,12 +70,8 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
     carried, folder_options = found_headers(source, path, command.include)
     functions = kernel_functions(written)
     if not functions:
-        holding = (name for name, text in carried.items() if kernel_functions(text))
-        fix = (
-            f"Name {name}, which it includes."
-            if (name := next(holding, ""))
-            else "Name a file with a kernel."
-        )
+        holding = next((name for name, text in carried.items() if kernel_functions(text)), "")
+        fix = f"Name {holding}, which it includes." if holding else "Name a file with a kernel."
         raise InputError(f"{path} has no __global__ function.", fix=fix)
     named = [one for word in (called, path.stem) for one in functions if function_name(one.name) == word]
     first = max(functions, key=lambda one: ("*" in "".join(one.parameters), bool(one.parameters)))
@@ -169,12 +165,13 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
     is_plain = len({*names}) == len(names) and {*names}.isdisjoint(RESERVED)
     found = []
     for place, (one, held) in enumerate(zip(taken, structs, strict=True)):
-        begin = 0
+        begin, is_tensor = 0, bool(_ACCESSOR.match(one.type))
+        extents = tuple(each.name for each in held[1 : 1 + len(held) // 2]) if is_tensor else ()
         for member in held or [one]:
             nbytes = 8 if member.type.endswith("*") else _bytes_of(member.type) or 1
             begin = -(-begin // nbytes) * nbytes
             kind, lanes = _held(member, texts)
-            is_own = is_plain or not held or _ACCESSOR.match(one.type)
+            is_own = is_plain or not held or is_tensor
             found.append(
                 Taken(
                     _usable(member.name if is_own else f"{one.name}_{member.name}"),
@@ -185,9 +182,7 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
                     kind,
                     lanes,
                     uses.parameters[place].get(begin) if uses else None,
-                    tuple(each.name for each in held[1 : 1 + len(held) // 2])
-                    if _ACCESSOR.match(one.type)
-                    else (),
+                    extents,
                 )
             )
             begin += nbytes

@@ -152,10 +152,8 @@ def _alike(result: WrongResult) -> Iterator[str]:
             yield 'differ by rounding alone, which equal = true does not allow, and relative = "4 * u" does'
     elif result.bound.relative and got.dtype.kind == "f" and np.isfinite(values).all():
         right = result.expected.values.astype(np.float64)
-        off, most = (
-            float(np.abs(values - right[wrong]).max()),
-            np.abs(right[np.isfinite(right)]).max(initial=0),
-        )
+        off = np.abs(values - right[wrong]).max()
+        most = np.abs(right[np.isfinite(right)]).max(initial=0)
         if off <= min(_NEARLY * result.bound.relative, _LITTLE) * most:
             yield (
                 f"differ in their last digits, by at most {off:.2g}: a larger relative allows that, or the"

@@ -186,10 +186,10 @@ def compile_entries(
 
 def _missed(log: str) -> set[str]:
     """Words of what the first error says, which is told, and of the code where it points."""
-    error = re.search(r": error\b(.*)\n(.*)\n( *)\^", log)
-    return (
-        {*re.findall(r"\w+", f"{error[1]} {error[2][len(error[3]) :].partition(' ')[0]}")} if error else set()
-    )
+    if (error := re.search(r": error\b(.*)\n(.*)\n( *)\^", log)) is None:
+        return set()
+    says, code, blanks = error.groups()
+    return {*re.findall(r"\w+", f"{says} {code[len(blanks) :].partition(' ')[0]}")}
 
 
 def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:
