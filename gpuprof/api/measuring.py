@@ -329,7 +329,7 @@ def _listed(what: What | Sequence[What]) -> list[What]:
             raise InputError(
                 "A kernel's text stands for a path.", fix='Give gpuprof.Source(text, "its name").'
             )
-        if not (isinstance(each, (str, os.PathLike, Source)) or _is_function(each)):
+        if not (isinstance(each, (str, os.PathLike, Source)) or _is_foreign(each)):
             raise InputError(
                 f"{getattr(each, '__name__', repr(each))} is no kernel.",
                 fix="Name a file, or give a gpuprof.Source, or what triton.jit, cuda.jit, cute.jit or"
@@ -338,7 +338,7 @@ def _listed(what: What | Sequence[What]) -> list[What]:
     return listed
 
 
-def _is_function(what: Any) -> bool:
+def _is_foreign(what: Any) -> bool:
     """Whether it is another package's, whose text or compiler is asked."""
     return is_triton(what) or is_function(what) or _is_of_cupy(what)
 

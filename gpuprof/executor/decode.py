@@ -27,12 +27,7 @@ from gpuprof.executor.program.flow import (
     reads_and_writes,
 )
 from gpuprof.executor.program.guesses import checked_guesses, exchanged_loads, idle_loads
-from gpuprof.executor.program.loops import (
-    Loop,
-    loops_of,
-    only_waiting,
-    waiting_loops,
-)
+from gpuprof.executor.program.loops import Loop, loops_of, only_waiting, waiting_loops
 from gpuprof.executor.program.means import STRONG, OrderingMeans, in_lone_blocks, means_of
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.origins import ArrayUses, uses_of

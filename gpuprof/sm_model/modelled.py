@@ -282,10 +282,12 @@ def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[P
     So many SMs have all of its blocks at once. Whole warps that end at once are those of the last ones, where
     the others have fewer lanes.
     """
-    blocks = launch.code.blocks
     more = active * launch.busiest[0]
+    if more <= 1:
+        return launch, times
+    blocks = launch.code.blocks
     inside = {number for loop in loops_of(blocks).values() for number in loop.body}
-    for number, block in enumerate(blocks if more > 1 else ()):
+    for number, block in enumerate(blocks):
         behind = reached(block.successors, lambda one: blocks[one].successors)
         once = max((times[one] for one in behind - inside), default=0.0)
         if may_end(block) and once:

@@ -292,9 +292,7 @@ class Interval:
         if alike.held.any():
             # Who comes now stands for those who are settled for all that do.
             _, settled, _, asked = self._asked(alike.held[alike.kind], touch.block[alike.row], warp)
-            settled = np.logical_and.reduceat(
-                settled[asked], np.searchsorted(alike.kind, np.arange(len(alike.held)))
-            )
+            settled = np.logical_and.reduceat(settled[asked], alike.first)
             kept = np.where(settled, 0, self._sets[alike.held])
             theirs = lane_of(kept)
             new = np.where((new == EXCHANGED) & (theirs != 0), theirs, new)

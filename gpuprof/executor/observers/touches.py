@@ -89,9 +89,10 @@ class StampSets:
 
 
 class Alike(NamedTuple):
-    """Of each kind of granules what one `held` in a table; of each touch of these the `kind` and the row."""
+    """Of each kind of granules what one `held` in a table, and its `first` touch; of touches kind and row."""
 
     held: NDArray[np.int32]
+    first: NDArray[np.intp]
     kind: NDArray[np.intp]
     row: NDArray[np.intp]
 
@@ -149,12 +150,9 @@ class Touch:
         if not np.array_equal(thread, thread[same]):  # other threads whose sums are the same
             kinds = chosen = np.arange(len(granules))
         kind = np.repeat(np.arange(len(chosen)), count[chosen])
-        before = np.cumsum(count[chosen]) - count[chosen]
-        return (
-            granules,
-            kinds,
-            Alike(held[chosen], kind, row[np.arange(len(kind)) + (begins[chosen] - before)[kind]]),
-        )
+        first = np.cumsum(count[chosen]) - count[chosen]
+        rows = row[np.arange(len(kind)) + (begins[chosen] - first)[kind]]
+        return granules, kinds, Alike(held[chosen], first, kind, rows)
 
     @property
     def does(self) -> str:

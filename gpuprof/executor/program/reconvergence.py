@@ -117,6 +117,7 @@ def _places(
     roots = nearest(above)
     ends = [_ends(blocks, header, loop.body) for header, loop in loops.items()]
     usual, first = ({place for both in ends for place in both[n]} for n in (0, 1))
+    broken = {one for loop in loops.values() if len(_goals(blocks, loop)) > 1 for one in loop.body}
     for number, comers in enumerate(before):
         root = roots.get(number, EXIT_BLOCK)
         several = sum(not above[one] & bit_of(number) for one in comers) > 1
@@ -124,7 +125,6 @@ def _places(
         inner = {one for loop in loops.values() if meeting not in loop.body for one in loop.body}
         if meeting in (EXIT_BLOCK, number) or number in inner or not (several or number in usual | first):
             continue
-        broken = {one for loop in loops.values() if len(_goals(blocks, loop)) > 1 for one in loop.body}
         if root not in inner and broken.intersection(inner, comers):  # around a loop that is left elsewhere
             continue
         passed = _within(blocks, number, {meeting})
