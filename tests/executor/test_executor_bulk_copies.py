@@ -75,7 +75,7 @@ GET, WAIT = "load(tile, in, 512, &b);", "wait(&b, 0);"
         ("load(tile, (char *)in + 4, 512, &b);", WAIT, ALIGNED, LOAD, "which is not a multiple of 16"),
         ("load(tile, in, 500, &b);", WAIT, ALIGNED, LOAD, "of 500 bytes"),
         ("load(tile, in, 4096, &b);", WAIT, OUTSIDE, LOAD, "copies 4096 bytes at byte 0 of shared memory"),
-        ("load(tile, in + 1, 512, &b);", WAIT, OUTSIDE, LOAD, "past the end of array 0: "),
+        ("load(tile, in + 1, 512, &b);", WAIT, OUTSIDE, LOAD, "past the end of array 0: element 128 of 128"),
         (
             "load(tile + 127, in, 32, &b);",
             WAIT,
