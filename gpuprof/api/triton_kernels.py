@@ -4,6 +4,7 @@
 
 import linecache
 from collections.abc import Mapping, Sequence
+from copy import copy
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from gpuprof.api.calling import GivenCall, LaunchValue, address_tables, extents,
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
 from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
+from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.machine import usable_cores
 from gpuprof.measure.request import Request, Selection
 from gpuprof.options import RunOptions
@@ -36,11 +38,17 @@ def is_triton(what: Any) -> bool:
     return type(what).__module__.split(".")[0] == "triton" and hasattr(what, "fn")
 
 
+def _is_descriptor(value: Any) -> bool:
+    """Whether it is a tensor map that a program makes for the copy engine."""
+    return type(value).__name__ == "TensorDescriptor"
+
+
 class _Function(Struct, frozen=True):
-    """A function without its decorators: its configurations, and what computes further constants."""
+    """A function without its decorators: its configurations, their hooks, what computes further constants."""
 
     jit: Any
     configs: tuple[Mapping[str, Any], ...]
+    hooks: tuple[Any, ...]
     heuristics: tuple[Mapping[str, Any], ...]
 
     @property
@@ -75,13 +83,8 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
             constants[name] = value
         elif value is None and name not in expect and expect.keys() <= args.keys():
             absent[name] = None
-        elif type(value).__name__ == "TensorDescriptor":
-            what = f"{name} is a descriptor that is made on the host."
-            raise InputError(
-                what, fix="Give its array, and make it in the kernel: tl.make_tensor_descriptor."
-            )
         else:
-            arguments[name] = value
+            arguments[name] = value.base if _is_descriptor(value) else value
     for function in found:
         _check_names(function, {**args, **constants})
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
@@ -93,11 +96,12 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
         for name, one in read.operation.arrays.items()
         if arguments.get(name) is None
     }
-    known = {**arguments, **outputs, **absent, **constants, **options}
+    described = {name: value for name, value in args.items() if _is_descriptor(value)}
+    known = {**arguments, **outputs, **absent, **constants, **options, **described}
     calls = [
-        (function, rung, *_call_of(function, config, known, read))
+        (function, rung, *_call_of(function, config, hook, known, read))
         for rung, function in enumerate(found)
-        for config in function.configs
+        for config, hook in zip(function.configs, function.hooks, strict=True)
     ]
     made = compile_calls(
         [call for *_, call in calls], named_arch(how.device, how.arch), how.compile_timeout_s, usable_cores()
@@ -113,20 +117,27 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
 
 
 def _call_of(
-    function: _Function, config: Mapping[str, Any], given: Mapping[str, Any], read: "Call"
+    function: _Function, config: Mapping[str, Any], hook: Any, given: Mapping[str, Any], read: "Call"
 ) -> tuple[dict[str, Any], JitCall]:
     """All that a grid may ask for of one configuration, by name, and what to compile."""
     if twice := sorted({*config} & {*given}):
         raise InputError(
             f"{twice[0]} of {function.name} is in its configurations already.", fix=f"Leave out {twice[0]}."
         )
-    meta = {**function.defaults, **given, **config}
+    # Each configuration has descriptors of its own, whose boxes its hook may choose.
+    own = {name: copy(value) for name, value in given.items() if _is_descriptor(value)}
+    meta = {**function.defaults, **given, **config, **own}
+    if own and hook:
+        hook(meta)
     for computed in function.heuristics:
         meta |= {name: compute(dict(meta)) for name, compute in computed.items()}
     arrays = read.operation.arrays
     values: dict[str, Any] = {}
     for name in (*function.arguments, *function.constants):
-        if name in arrays:
+        if name in own:
+            own[name].base = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
+            values[name] = own[name]
+        elif name in arrays:
             values[name] = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
         elif name in read.lists:
             values[name] = ArrayOf("int64")
@@ -139,14 +150,16 @@ def _call_of(
 def _unwrapped(function: Any) -> _Function:
     """The function below `autotune` and `heuristics`, in whichever order they stand."""
     configs: tuple[Mapping[str, Any], ...] = ({},)
+    hooks: tuple[Any, ...] = (None,)
     heuristics: list[Mapping[str, Any]] = []
     while hasattr(function, "fn") and not hasattr(function, "params"):
         if hasattr(function, "configs"):
             configs = tuple(config.all_kwargs() for config in function.configs)
+            hooks = tuple(getattr(config, "pre_hook", None) for config in function.configs)
         elif hasattr(function, "values"):
             heuristics.append(function.values)
         function = function.fn
-    return _Function(function, configs, tuple(heuristics))
+    return _Function(function, configs, hooks, tuple(heuristics))
 
 
 def _check_names(function: _Function, given: Mapping[str, Any]) -> None:
@@ -202,6 +215,15 @@ def _selection(
         rung=rung,
         parameters=params,
         workspace=workspace,
+        tensor_maps={name: _map_of(name, meta[name], *of) for name, of in code.maps.items()},
         built=Built(code.ptx, code.cubin, f"Triton {version_of('triton')}", code.error),
     )
     return Selection(kernel, (params,), kernel.id)
+
+
+def _map_of(name: str, described: Any, box: Sequence[int], swizzle: int) -> TensorMapSpec:
+    """A descriptor as a header would declare it, where dimensions begin with the last."""
+    usual = dict.fromkeys(("steps", "start", "l2_promotion_bytes"), ())
+    lists = {"box": box, "extents": described.shape, "strides": described.strides[:-1], **usual}
+    texts = {key: tuple(str(value) for value in reversed(values)) for key, values in lists.items()}
+    return TensorMapSpec((name,), texts, swizzle, described.padding)

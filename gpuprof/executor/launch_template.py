@@ -32,7 +32,7 @@ from gpuprof.executor.observers.race_detector import RaceDetector
 from gpuprof.executor.observers.races import Interval
 from gpuprof.executor.observers.store_trace import StaleReads
 from gpuprof.executor.program.ptx import Variable
-from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
+from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE, PARAMETER_WINDOW
 from gpuprof.executor.sampling import Sample
 from gpuprof.executor.steps.batch import Batch, Geometry
 from gpuprof.executor.steps.special_registers import Surroundings, block_register, launch_register
@@ -263,11 +263,11 @@ class LaunchTemplate:
         block: Buffer | None = None
         for key, slot in slots.symbols.items():
             name, _, offset = key.partition("+")
-            if name in placed:
+            if name in placed or key == PARAMETER_WINDOW:
                 if block is None:
                     whole = np.frombuffer(content, dtype=np.uint8)
                     block = self.memory.allocate(whole, "the parameters", read_only=True)
-                address = block.address + placed[name]
+                address = block.address + placed.get(name, 0)
             elif key == CONSTANT_WINDOW:
                 address = self.memory.constant_window(self.interface.module)
             elif name in self.interface.constants:

@@ -40,6 +40,7 @@ class FunctionCode(Struct, frozen=True):
     Args:
         taken: Of Triton's: the parameters that the machine code takes, in order; others have become part of
             the code.
+        maps: Of Triton's tensor maps by name: the box, the last extent innermost; the swizzle's bytes.
         ctas: Blocks of a program, which are a cluster.
         scratch_bytes: Of a block, for each hidden pointer that Triton adds to them.
     """
@@ -50,6 +51,7 @@ class FunctionCode(Struct, frozen=True):
     threads: int = 0
     shared_bytes: int = 0
     taken: tuple[str, ...] = ()
+    maps: Mapping[str, tuple[tuple[int, ...], int]] = {}
     ctas: int = 1
     scratch_bytes: tuple[int, ...] = ()
     error: str = ""
@@ -349,7 +351,14 @@ def _compiled(call: JitCall, arch: str) -> FunctionCode:
     kernel = function.warmup(**{**call.values, **call.options}, grid=(1, 1, 1))
     held = kernel.metadata
     types = kernel.src.signature
-    taken = tuple(name for name, kind in types.items() if kind != "constexpr")
+    described = [name for name, kind in types.items() if kind.startswith("tensordesc")]
+    maps = dict(zip(described, getattr(held, "tensordesc_meta", None) or (), strict=False))
+    taken = tuple(
+        text
+        for name, kind in types.items()
+        if kind != "constexpr"
+        for text in (_of_descriptor(name, call.values[name], name in maps) if name in described else (name,))
+    )
     scratch = [getattr(held, f"{name}_scratch_size", None) for name in ("global", "profile")]
     return FunctionCode(
         ptx=_INLINE.sub(_of_one_line, kernel.asm["ptx"]),
@@ -358,6 +367,22 @@ def _compiled(call: JitCall, arch: str) -> FunctionCode:
         threads=_WARP * held.num_warps,
         shared_bytes=held.shared,
         taken=taken,
+        maps={name: _box_of(one) for name, one in maps.items()},
         ctas=getattr(held, "num_ctas", 1),
         scratch_bytes=tuple(size for size in scratch if size is not None),
     )
+
+
+def _of_descriptor(name: str, described: Any, mapped: bool) -> list[str]:
+    """What a descriptor comes to: a tensor map, or parts where there is no copy engine; and its extents."""
+    extents = [str(value) for value in (*described.shape, *described.strides)]
+    told = (described.padding == "nan", getattr(described, "round_f32_to_tf32", False))
+    parts = [] if mapped else [*extents, *(str(int(one)) for one in told)]
+    return [name, *parts, *extents]
+
+
+def _box_of(held: Mapping[str, Any]) -> tuple[tuple[int, ...], int]:
+    """The box and the bytes of the swizzle, as Triton chose them."""
+    if held["fp4_padded"] or held.get("is_im2col"):
+        raise ValueError("its tensor map is of FP4 or im2col, which gpuprof does not make")
+    return tuple(held["block_size"]), (0, 32, 64, 128)[held["swizzle"]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from executor_harness import compile_both, cuda_program, run_cuda
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, source_name
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program, source_name
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation, change_in_turn
 
 
@@ -212,3 +212,30 @@ def test_first_bytes_belong_to_the_system():
         run_cuda(source, np.zeros(32, np.uint32))
     (out,), _ = run_cuda(source.replace("1020", "1024"), np.zeros(32, np.uint32), arch="sm_80")
     assert out.array().tolist() == [7] * 32
+
+
+SHORT = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .align 64 .b8 given[128]) {
+    .reg .b32 at, near; .reg .b64 wide, to;
+    ld.param.u64 to, [out];
+    mov.b32 at, given;
+    cvt.u64.u32 wide, at;
+    cvta.param.u64 wide, wide;
+    ld.u32 near, [wide+12];
+    st.global.u32 [to], near;
+    ld.param.u32 near, [at+16];
+    st.global.u32 [to+4], near;
+    ret;
+}
+"""
+
+
+def test_an_address_among_the_parameters_may_have_32_bits():
+    """As LLVM keeps addresses where told to keep them short, which Triton does."""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(2, np.uint32), "out")
+    given = np.arange(32, dtype=np.uint32).tobytes()
+    launch(load_program(SHORT, "k"), (1, 1, 1), (1, 1, 1), [out, given], memory)
+    assert out.array().tolist() == [3, 4]

@@ -77,6 +77,52 @@ def test_a_product_of_matrices_runs_on_tensor_cores():
     assert run.cases[0].ok
 
 
+def set_boxes(nargs):
+    rows, inner = nargs["ROWS"], nargs["INNER"]
+    nargs["A"].block_shape = nargs["B"].block_shape = [rows, inner]
+    nargs["C"].block_shape = [rows, rows]
+
+
+@triton.autotune(
+    [triton.Config({"ROWS": 64, "INNER": inner}, pre_hook=set_boxes) for inner in (32, 64)], key=["K"]
+)
+@triton.jit
+def product_of_boxes(A, B, C, K, ROWS: tl.constexpr, INNER: tl.constexpr):
+    m, n = tl.program_id(0) * ROWS, tl.program_id(1) * ROWS
+    total = tl.zeros((ROWS, ROWS), tl.float32)
+    for k in range(0, K, INNER):
+        total = tl.dot(A.load([m, k]), B.load([n, k]).T, total)
+    C.store([m, n], total.to(tl.float16))
+
+
+class OnTheHost(np.ndarray):
+    """What Triton's descriptors ask of a tensor of PyTorch's."""
+
+    def data_ptr(self):
+        return 0
+
+    def stride(self):
+        return tuple(step // self.itemsize for step in self.strides)
+
+
+@pytest.mark.parametrize("device", ["sim:h200", "sim:a100"])
+def test_descriptors_of_the_host_have_the_boxes_that_a_configuration_says(device):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    a, b, c = (RNG.normal(size=shape).astype(np.float16) for shape in ((100, 72), (96, 72), (100, 96)))
+    described = [TensorDescriptor.from_tensor(array.view(OnTheHost), [1, 1]) for array in (a, b, c)]
+    run = gpuprof.profile(
+        product_of_boxes,
+        args=dict(zip("ABC", described, strict=True), K=72),
+        expect={"C": a.astype(np.float32) @ b.astype(np.float32).T},
+        grid=(2, 2),
+        device=device,
+        absolute=1e-2,
+        relative=1e-3,
+    )
+    assert [case.outcome for case in run.cases] == ["ok", "ok"]
+
+
 @triton.jit
 def past_the_end(x, y, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -23,8 +23,9 @@ RESERVED_FOR_TILES = "%reserved_smem_offset_1"
 #: where it was not launched cooperatively.
 GRID_WORKSPACE = frozenset({"%envreg1", "%envreg2"})
 
-#: What stands among symbols for the start of constant memory.
+#: What stands among symbols for the start of constant memory, and of the parameters.
 CONSTANT_WINDOW = "constant memory+0"
+PARAMETER_WINDOW = "the parameters+0"
 
 _I32 = np.dtype(np.int32)
 _I64 = np.dtype(np.int64)
@@ -34,7 +35,7 @@ class Slots(Struct):
     """Allots slots while a program is decoded.
 
     `parameters` are (byte offset, dtype, slot). `symbols` are slots that hold the address of a global
-    variable, a parameter, or a constant variable in its space; also `CONSTANT_WINDOW`. `in_shared` hold
+    variable, a parameter, or a constant variable in its space; also these windows. `in_shared` hold
     addresses of shared memory, as in the block of rank 0.
     """
 
@@ -98,15 +99,20 @@ class Slots(Struct):
         if symbol.name not in self.known:
             raise UnsupportedInstruction(f"symbol {symbol.name}", line)
         key = f"{symbol.name}+{symbol.offset}"
-        if key not in self.symbols:
-            self.symbols[key] = self.new(uniform(0, _I64))
-        return self.symbols[key]
+        return self._window(key)
 
     def constant_window(self) -> int:
         """Return the slot that holds where the module's constant memory starts among generic addresses."""
-        if CONSTANT_WINDOW not in self.symbols:
-            self.symbols[CONSTANT_WINDOW] = self.new(uniform(0, _I64))
-        return self.symbols[CONSTANT_WINDOW]
+        return self._window(CONSTANT_WINDOW)
+
+    def parameter_window(self) -> int:
+        """Return the slot that holds where the kernel's parameters start among generic addresses."""
+        return self._window(PARAMETER_WINDOW)
+
+    def _window(self, key: str) -> int:
+        if key not in self.symbols:
+            self.symbols[key] = self.new(uniform(0, _I64))
+        return self.symbols[key]
 
     def special(self, name: str, line: int) -> int:
         """Return the slot of a special register."""

@@ -7,6 +7,7 @@ An address holds the rank of its block above the offset there. Instructions for 
 generic ones, take all.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -112,8 +113,21 @@ def convert_address(coder: Coder, item: Instruction) -> Step:
     if space == "const":
         window = coder.slots.constant_window()
         return computing(coder, item, lambda batch: read(batch) + sign * batch.registers[window])
+    if space == "param":
+        return computing(coder, item, parameter_address(coder, read))
     distance = sign * _WINDOWS.get(space, 0)
     return computing(coder, item, lambda batch: read(batch) + distance)
+
+
+def parameter_address(coder: Coder, read: Callable[[Batch], Lanes]) -> Callable[[Batch], Lanes]:
+    """Return a reader of an address among the parameters, of which 32 bits may be kept."""
+    start = coder.slots.parameter_window()
+
+    def whole(batch: Batch) -> Lanes:
+        first = batch.registers[start]
+        return np.asarray(first + ((read(batch) - first) & 0xFFFF_FFFF))
+
+    return whole
 
 
 def is_in_space(coder: Coder, item: Instruction) -> Step:

@@ -32,7 +32,7 @@ from gpuprof.executor.program.slicing import Accesses
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import release_by_fence
 from gpuprof.executor.steps.coding import Coder, Step, where_active
-from gpuprof.executor.steps.distributed_shared import names_cluster
+from gpuprof.executor.steps.distributed_shared import names_cluster, parameter_address
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
@@ -314,6 +314,8 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     if "const" in item.opcode:
         window = coder.slots.constant_window()
         return lambda batch: batch.registers[slot].astype(np.int64) + batch.registers[window]
+    if "param" in item.opcode:
+        return parameter_address(coder, lambda batch: batch.registers[slot].astype(np.int64))
     if kept == np.int64 or is_shared or kept == np.int32:
         return lambda batch: batch.registers[slot]
     wide: np.dtype[Any] = np.dtype(np.int64)
