@@ -388,7 +388,7 @@ def _parameter(parameter: Any) -> str:
     """A line of a table for an argument or option."""
     names = ", ".join((*reversed(parameter.opts), *parameter.secondary_opts))
     if parameter.param_type_name == "argument":
-        names = (parameter.metavar or parameter.name.upper()) + ("…" if parameter.nargs < 0 else "")
+        names = parameter.metavar or parameter.name.upper()
     elif parameter.metavar and not parameter.is_flag:
         names += f" {parameter.metavar}"
     text = parameter.help or ""

@@ -77,7 +77,7 @@ app.command("run", cls=ConfiguredCommand)(
     measuring_command(
         _ladder_of,
         "Measure kernels of your own: a folder with an operation.toml, or .cu, .ptx and .cubin files.",
-        paths=_argument(list[Path], "PATH", "A folder with operation.toml and kernels, or kernel files."),
+        paths=_argument(list[Path], "PATH…", "A folder with operation.toml and kernels, or kernel files."),
     )
 )
 
@@ -160,7 +160,7 @@ _add(
     "named",
     _argument(
         list[Path] | None,
-        "BASE NEW",
+        "BASE NEW…",
         "Results files, or folders of runs; after --against, the kernels: a folder, or .cu files.",
         None,
     ),
@@ -170,7 +170,9 @@ _add(
     _of("compare_runs", "fleet"),
     "Say which of many cards differ from the fleet median, from a results file of each.",
     "results",
-    _argument(list[str], "RESULTS", "Results files, folders that hold some, or patterns such as 'r/*.json'."),
+    _argument(
+        list[str], "RESULTS…", "Results files, folders that hold some, or patterns such as 'r/*.json'."
+    ),
 )
 _add(
     "tune",
@@ -179,7 +181,7 @@ _add(
     "what",
     _argument(
         list[str],
-        "KERNEL",
+        "KERNEL…",
         "A .cu file, a folder with operation.toml, or an operation or kernel that comes with gpuprof.",
     ),
 )

@@ -3,6 +3,7 @@
 """Progress on standard error: a bar on a terminal, lines in a pipe, nothing when quiet."""
 
 import io
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +31,8 @@ _FEWEST = 3
 _SHORTEST_S = 2.0
 #: A pipe is told of a long stage of a search so often.
 _EVERY_S = 30.0
+#: What `TERM` says of a terminal that cannot move its cursor.
+_DUMB = ("dumb", "unknown")
 
 
 class Shown(Progress):
@@ -51,8 +54,9 @@ class Shown(Progress):
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Shown]:
-    """What shows how far something is: nothing when quiet, a bar on a terminal, lines in a pipe."""
-    shown = (Shown if quiet else _Bar if sys.stderr.isatty() else _Lines)()
+    """What shows how far something is: nothing when quiet, a bar on a terminal that draws, else lines."""
+    draws = sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in _DUMB
+    shown = (Shown if quiet else _Bar if draws else _Lines)()
     try:
         yield shown
     finally:

@@ -220,8 +220,8 @@ def _table(cases: Sequence[CaseVerdict], details: dict[int, Section], end: float
         several = shapes[case.new.case.kernel, case.new.case.problem.label] > 1
         anchor = details[id(case)].anchor if id(case) in details else ""
         rows.append(_row(case, several, anchor, end))
-    drawn = f" Intervals are drawn from −{end:g} % to +{end:g} %." if end else ""
-    return Table(_COLUMNS, tuple(rows), f"Cases.{drawn}")
+    drawn = f", with intervals from −{end:g} % to +{end:g} %" if end else ""
+    return Table(_COLUMNS, tuple(rows), f"Cases{drawn}")
 
 
 def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:

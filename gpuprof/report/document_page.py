@@ -87,6 +87,8 @@ class ReportPieces:
         heads = "".join(
             f'<th scope="col"{class_of(*_classes(column))}>'
             f"{self.term(column.term, column.label) if column.term else text_of(column.label)}</th>"
+            if column.label
+            else "<td></td>"  # a header cell owes a reader a text
             for column in table.columns
         )
         detailed = any(row.details for row in table.rows)

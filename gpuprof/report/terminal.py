@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A document in the terminal: as many columns as fit, in ASCII where the stream can hold nothing else."""
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def print_document(
 
     Args:
         width: Columns to fill; the terminal's, or 140 in a pipe, when None.
-        color: Whether to use colour; only on a terminal when None.
+        color: Whether to use colour; only on a terminal, and not under `NO_COLOR`, when None.
     """
     writer = _TerminalWriter(file, width, color)
     if document.title:
@@ -101,7 +102,7 @@ def _print_item(writer: "_TerminalWriter", item: Content) -> None:
 
 
 def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
-    """Answers of several sizes below each other; what they answer is said once."""
+    """Answers of several sizes below each other, their lead said once; a lone one says what to do next."""
     rows = []
     for number, tile in enumerate(tiles):
         lead = "" if number and tile.lead == tiles[number - 1].lead else tile.lead
@@ -112,9 +113,11 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
     layout = _TableLayout(writer, [table])
     if layout.whole_width <= writer.width:
         _print_table(writer, layout, table)
-        return
-    for tile in tiles:
-        writer.paragraph(tile.lead, f"{tile.size}: {tile.kernel}, {tile.said}", "strong")
+    else:
+        for tile in tiles:
+            writer.paragraph(tile.lead, f"{tile.size}: {tile.kernel}, {tile.said}", "strong")
+    if len(tiles) == 1 and tiles[0].action:
+        writer.paragraph("Next:", tiles[0].action, "strong")
 
 
 class _TableLayout:
@@ -217,13 +220,14 @@ class _TerminalWriter:
         self.width = max(_NARROWEST, width or shutil.get_terminal_size((fallback, 24)).columns)
         self._in_text = False
         self._meanings: dict[str, str] = {}
+        plain = os.environ.get("NO_COLOR")  # of which Rich would keep what is bold or dim
         self._console = Console(
             file=file,
             width=self.width,
             force_terminal=color,
             force_jupyter=False,  # which would show every line as an output of its own
             no_color=not color if color is not None else None,
-            color_system="standard" if color else "auto" if color is None else None,
+            color_system="standard" if color else "auto" if color is None and not plain else None,
             highlight=False,
             markup=False,
             emoji=False,

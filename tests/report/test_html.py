@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_reader import PageReader
+from page_reader import PageReader, expanded
 from synthetic_runs import HOSTILE, RUNS, counted_run, sim_run
 from wide_run import wide_run
 
@@ -108,6 +108,7 @@ def test_every_inner_link_has_a_target_and_ids_are_distinct(name: str) -> None:
 def test_tables_have_captions_and_headings_do_not_skip_levels(name: str) -> None:
     tags = [tag for tag, _ in reader_of(name).tags]
     assert tags.count("table") == tags.count("caption")
+    assert not re.search(r"<th[^>]*></th>", expanded(page_of(name)))
     levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))

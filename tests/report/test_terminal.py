@@ -107,6 +107,26 @@ def test_an_answer_fits_on_a_screen(name: str) -> None:
     assert len(answer(RUNS[name]()).splitlines()) <= 34  # files and status take the rest of 40
 
 
+def test_the_answer_of_one_size_says_what_to_do_next() -> None:
+    run = gemm_run()
+    assert "Next:" not in answer(run)
+    alone = replace(run, cases=tuple(case for case in run.cases if case.problem == run.cases[0].problem))
+    (tile,) = re.findall(r"Next: (.*)", markdown_of(run_report(alone)))
+    assert answer(alone, 200).splitlines()[-1] == f"Next: {tile}"
+    assert "Next:" not in answer(alone, pending=True)
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("NO_COLOR", ""), ("TERM", "dumb")])
+def test_who_wants_no_color_gets_no_style_either(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    for variable, usual in (("TERM", "xterm"), ("NO_COLOR", ""), (name, value)):
+        monkeypatch.setenv(variable, usual)
+    monkeypatch.setattr(file := io.StringIO(), "isatty", lambda: True, raising=False)
+    print_document(run_report(sim_run()), file=file)
+    assert ("\x1b" in file.getvalue()) == (not value)
+
+
 @pytest.mark.parametrize(
     ("make", "kernel"),
     [(lambda: many_sizes(60), "reg_2x1"), (lambda: read_run(SAMPLES / "gemm-by-size-h200.json"), "streamk")],

@@ -148,6 +148,16 @@ def test_the_bar_finds_room_for_what_it_says(terminal, width):
     assert len(shown) <= width
 
 
+def test_a_terminal_that_cannot_draw_gets_lines(terminal, monkeypatch):
+    file = terminal(80)
+    monkeypatch.setenv("TERM", "dumb")
+    with watch(quiet=False) as progress:
+        progress.opened(ONE, 1)
+        progress.finished(ended(Case.of(KERNEL, Gemm(512, 1024, 256))))
+    assert "[1/1]" in file.getvalue()
+    assert "\x1b" not in file.getvalue()
+
+
 def test_a_stage_that_has_a_limit_begins_with_it(capsys):
     def act(progress):
         progress.stage("Compiling", 90, 240.0)
