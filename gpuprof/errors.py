@@ -152,10 +152,15 @@ PATH_ERRORS = (OSError, ValueError, RuntimeError)
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: int = 3) -> str:
-    """A question that names what is spelled most like a word, or holds it; else another sentence."""
+    """A question that names what begins with a word, else is spelled most like it, else holds it.
+
+    Without any, another sentence.
+    """
     spellings = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), spellings, n=most, cutoff=0.6)
-    near = near or [name for name in spellings if word and word.lower() in name][:most]
+    word = word.lower() or "?"
+    near = [name for name in spellings if name.startswith(word)]
+    near = near or get_close_matches(word, spellings, n=most, cutoff=0.6)
+    near = (near or [name for name in spellings if word in name])[:most]
     *others, last = [spellings[name] for name in near] or [""]
     named = f"{', '.join(others)} or {last}" if others else last
     return f"Did you mean {named}?" if last else otherwise

@@ -70,7 +70,7 @@ def read_run(path: Path) -> Run:
     except json.JSONDecodeError as error:
         raise ResultsError(
             f"{path} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
-            fix="It may be truncated: measure again.",
+            fix="Name a results.json that gpuprof wrote; measure again what is truncated.",
         ) from error
     except (ValueError, RecursionError) as error:
         raise ResultsError(

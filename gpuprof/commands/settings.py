@@ -42,8 +42,9 @@ _NEVER = {
     "write": "--write changes files",
 }
 
-#: Of the library that Typer reads values with.
-_UNPARSED = re.compile(r"Input should be an? valid (\w+), unable to parse [^.]*")
+#: Of the library that Typer reads values with, by its version.
+_UNPARSED = re.compile(r"(?:Input should be|(is) not) an? valid (\w+)(?:, unable to parse [^.]*| range)?")
+_NUMBERS = {"int": "whole number", "float": "number"}
 
 #: Folders, which stand beside the file that names them wherever the command runs, or below.
 _FOLDERS = ("include", "output")
@@ -112,7 +113,9 @@ def _refused(error: typer.BadParameter, settings: Settings, typed: tuple[str, ..
 
 def plainly(message: str) -> str:
     """What is wrong with a value, where the words are those of a library that Typer stands on."""
-    return _UNPARSED.sub(r"this is no \1", message)
+    return _UNPARSED.sub(
+        lambda found: f"{found[1] or 'this is'} no {_NUMBERS.get(found[2], found[2])}", message
+    )
 
 
 def siblings_of(command: ConfiguredCommand, parent: Any) -> dict[str, ConfiguredCommand]:

@@ -25,7 +25,7 @@ from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.records import replace
 from gpuprof.results import Choice
-from gpuprof.text import Extent, format_extent, in_xyz
+from gpuprof.text import Extent, format_extent, in_xyz, listed
 
 #: So many launches of one loop are still queued, timed and executed as one.
 MOST_IN_TURN = 1024
@@ -290,7 +290,7 @@ def values_of(kernel: Kernel, problem: Problem, params: Mapping[str, int], devic
 
 def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) -> None:
     if problem.dtype not in kernel.dtypes:
-        raise CaseSkipped(f"{kernel.id} is written for {' and '.join(kernel.dtypes)}, not {problem.dtype}.")
+        raise CaseSkipped(f"{kernel.id} is written for {listed(kernel.dtypes)}, not {problem.dtype}.")
     for name in params:
         if name not in kernel.parameters:
             known = ", ".join(kernel.parameters) or "none"

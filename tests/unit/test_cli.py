@@ -164,6 +164,8 @@ def test_mistake_gets_its_sentence_and_leaves_nothing_behind(refused, tmp_path, 
         (["gemm", "--seed", "-1"], "--seed"),
         *((["gemm", *NONE, "--timeout", text], "--timeout") for text in ("0", "nan", "inf", "1e10", "1e12")),
         (["gemm", "--seconds", "inf", *NONE], "--seconds"),
+        (["gemm", "--seconds", "ten", *NONE], "'ten' is no number"),
+        (["doctor", "--device", "first"], "'first' is no whole number"),
         (["gemm", "--flush", "warm", *NONE], "Give read or write."),
         (["gemm", "--alpha", "x"], "--alpha"),
         (["gemm", "--kernel"], "--kernel"),
@@ -175,7 +177,7 @@ def test_option_that_cannot_be_is_named(refused, mistake):
     arguments, words = mistake
     complaint = refused(*arguments)
     assert words in complaint
-    assert "Input should" not in complaint  # the words of a library
+    assert not re.search("Input should|valid (int|float)", complaint)  # the words of libraries
 
 
 def test_no_command_shows_the_help(tmp_path):
