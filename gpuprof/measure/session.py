@@ -292,17 +292,17 @@ class _Slot:
         return measurement, explain_request(case, measurement, opened.backend, died=died), opened
 
     def _out_of_time(self, case: Case, opened: Opened, *, compiling: bool) -> Measurement:
-        limit = self._request.timeout_s
+        limit, of = self._request.timeout_s, " of CPU time" if opened.backend == "sim" else ""
         if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
             reason = (
-                f"Not counted: the executor did not finish within {limit:g} s, which says nothing"
+                f"Not counted: the executor did not finish within {limit:g} s{of}, which says nothing"
                 f" about the kernel. Allow more with --timeout{_smaller_size(case, opened.device, limit)}."
             )
             return ended(case, opened.device, "skipped", reason, "the executor had no time for it")
         did, option = "end", "--timeout"
         if compiling:
-            did, limit, option = "compile", self._request.compile_timeout_s, "--compile-timeout"
-        reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}"
+            did, limit, of, option = "compile", self._request.compile_timeout_s, "", "--compile-timeout"
+        reason = f"The case did not {did} within {limit:g} s{of} and was stopped. Allow more with {option}"
         if opened.backend == "gpu" and not (compiling or case.is_reference):
             reason += _smaller_size(case, opened.device, limit)
         reason += "."

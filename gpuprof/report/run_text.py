@@ -92,8 +92,9 @@ def run_title(run: Run) -> str:
             flushed = "flushed by writing" if run.environment.get("l2_flush") == "write" else "cold"
             return f"{what} on {where}, measured, L2 {flushed}"
         case "sim":
-            how = "modelled" if any(case.model for case in run.cases) else "lower bounds"
-            return f"{what} as on {where}, without a GPU: not timed; {how}"
+            bounded = "; lower bounds" if any(case.bounds for case in run.cases) else ""
+            how = "; modelled" if any(case.model for case in run.cases) else bounded
+            return f"{what} as on {where}, without a GPU: not timed{how}"
     return f"{what} compiled for {where}, not run"
 
 
