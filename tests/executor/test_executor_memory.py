@@ -239,3 +239,51 @@ def test_an_address_among_the_parameters_may_have_32_bits():
     given = np.arange(32, dtype=np.uint32).tobytes()
     launch(load_program(SHORT, "k"), (1, 1, 1), (1, 1, 1), [out, given], memory)
     assert out.array().tolist() == [3, 4]
+
+
+BYTES = """.version 8.5
+.target sm_90
+.address_size 64
+.func (.param .b32 sum) deeper(.param .b32 level, .param .b32 byte);
+.visible .entry k(.param .u64 out) {
+    .reg .b32 lane, found; .reg .b64 to;
+    .param .b32 level; .param .b32 byte; .param .b32 sum;
+    mov.u32 lane, %tid.x;
+    st.param.b32 [level], lane;
+    st.param.b32 [byte], 0x1fe;
+    call (sum), deeper, (level, byte);
+    ld.param.b32 found, [sum];
+    ld.param.u64 to, [out];
+    mad.wide.u32 to, lane, 4, to;
+    st.global.u32 [to], found;
+    ret;
+}
+.func (.param .b32 sum) deeper(.param .b32 level, .param .b32 byte) {
+    .reg .b32 left, found, value; .reg .b16 short; .reg .pred last;
+    .param .b32 below; .param .b32 next; .param .b32 rest;
+    ld.param.b32 left, [level];
+    ld.param.b8 short, [byte];
+    cvt.u32.u16 value, short;
+    setp.eq.u32 last, left, 0;
+    mov.b32 found, 0;
+    @last bra end;
+    sub.u32 left, left, 1;
+    add.u32 found, value, 1;
+    st.param.b32 [below], left;
+    st.param.b32 [next], found;
+    call (rest), deeper, (below, next);
+    ld.param.b32 found, [rest];
+end:
+    add.u32 found, found, value;
+    st.param.b32 [sum], found;
+    ret;
+}
+"""
+
+
+def test_a_recursive_function_may_load_a_byte_of_a_word():
+    """As LLVM passes small integers: 254, 255, 0, 1 at each level."""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(4, np.uint32), "out")
+    launch(load_program(BYTES, "k"), (1, 1, 1), (4, 1, 1), [out], memory)
+    assert out.array().tolist() == [254, 509, 509, 510]

@@ -234,9 +234,13 @@ class Recursion:
             for name in self._of(source):
                 other = target + name.removeprefix(source)
                 kind = self._registers[name]
-                if self._registers.setdefault(other, kind) != kind:
-                    raise UnsupportedInstruction("call with an argument of another width", item.line)
-                yield replace(item, opcode=("mov", kind), operands=(Reg(other), Reg(name)))
+                wanted = self._registers.setdefault(other, kind)
+                opcode: tuple[str, ...] = ("mov", kind)
+                if wanted != kind:  # LLVM passes small integers as words, and loads a byte of them
+                    if len(self._of(source)) > 1 or len(self._of(target)) > 1:
+                        raise UnsupportedInstruction("call with an argument of another width", item.line)
+                    opcode = ("cvt", f"u{wanted[1:]}", f"u{kind[1:]}")
+                yield replace(item, opcode=opcode, operands=(Reg(other), Reg(name)))
 
     def _of(self, variable: str) -> list[str]:
         return [name for name in self._registers if name.startswith(f"{variable}+")]
