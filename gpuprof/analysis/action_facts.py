@@ -26,7 +26,7 @@ class Action(Struct, frozen=True):
 
     `least_us` is the bound that is left, set by the part `left`; None where no count tells. `factor` says how
     many times as fast as now that is, or how many times lower the bound, where the case has a time, measured
-    or modelled, and it is the bound that changes and not how near this comes.
+    or modelled, and it is the bound that changes and not how near this comes. Both have so many `digits`.
     """
 
     do: str
@@ -35,6 +35,7 @@ class Action(Struct, frozen=True):
     left: str = ""
     factor: float | None = None
     lowers_bound: bool = False
+    digits: int = 3
 
     @property
     def text(self) -> str:
@@ -43,9 +44,10 @@ class Action(Struct, frozen=True):
         if self.least_us is None or self.factor is None:
             return said
         left = f" ({self.left})" if self.left else ""
-        least = numbers.time_us(self.least_us)
-        would = f"lower the bound to {least}" if self.lowers_bound else f"allow {least} at best"
-        return f"{said}; would {would}{left}, {numbers.ratio(self.factor)}"
+        least, factor = numbers.time_us(self.least_us, self.digits), numbers.ratio(self.factor, self.digits)
+        if self.lowers_bound:
+            return f"{said}; would lower the bound {factor}, to {least}{left}"
+        return f"{said}; would allow {least} at best{left}, {factor}"
 
 
 class CaseFacts:

@@ -43,7 +43,7 @@ def launch_less(facts: CaseFacts) -> Iterator[Action]:
     do = "launch less often (batch, fuse, do more in a launch)"
     if overhead is not None and overhead.of_us > overhead.launch_us:
         rest = overhead.of_us - overhead.launch_us
-        yield Action(do, overhead.text, rest, "without it", overhead.of_us / rest)
+        yield Action(do, overhead.text, rest, "without it", overhead.of_us / rest, digits=2)
     elif overhead is not None:
         yield Action(do, overhead.text)
     elif floor is not None:
