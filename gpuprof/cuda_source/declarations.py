@@ -62,7 +62,7 @@ class Declaration(Struct, frozen=True):
         return _is_function(self.outline)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def declarations(source: str) -> tuple[Declaration, ...] | None:
     """What a source declares, in order; None where its brackets do not match.
 

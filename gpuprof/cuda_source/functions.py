@@ -66,7 +66,7 @@ def annotations(source: str, words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def kernel_functions(source: str) -> tuple[KernelFunction, ...]:
     """Every `__global__` function of a source, in order, as far as its text tells; each name once."""
     code = without_directives(masked(source))
@@ -133,7 +133,7 @@ def is_one_of_several(source: str, name: str) -> bool:
     return sum(end is not None and code[end:].lstrip().startswith("{") for end in ends) > 1
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def template_names(source: str) -> frozenset[str]:
     """Names of the parameters of every template in a source; no macro may be called like one."""
     _, lists = without_template_lists(without_directives(masked(source)))

@@ -35,7 +35,7 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join((*parts, text[position:]))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def masked(source: str) -> str:
     """A source whose comments and literals are blank, of the same length and with the same lines."""
     return _NO_CODE.sub(_blank_literal, source)
@@ -92,7 +92,7 @@ def conditions_at(code: str, position: int) -> list[str]:
     return [text for text in opened if text]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def without_directives(code: str) -> str:
     """Masked code whose preprocessor directives are blank too."""
     return DIRECTIVE.sub(lambda match: blank(match[0]), code)

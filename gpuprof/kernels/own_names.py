@@ -18,7 +18,7 @@ _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _UNLESS = re.compile(r"(?:^[ \t]*#[ \t]*ifndef[ \t]+|!\s*defined\s*\(?\s*)(\w+)", re.MULTILINE)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def own_names(source: str) -> frozenset[str]:
     """Names that a source gives a meaning of its own: its templates' parameters, types, integers and macros.
 
@@ -28,7 +28,7 @@ def own_names(source: str) -> frozenset[str]:
     return own_types(source) | ({*defined, *_declared(source)} - defaults)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def own_types(source: str) -> frozenset[str]:
     """The templates' parameters and types among them: what no macro may be called like in a header either."""
     code = masked(source)
@@ -37,7 +37,7 @@ def own_types(source: str) -> frozenset[str]:
     return template_names(source).union(types)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _macros(source: str) -> tuple[dict[str, int], frozenset[str]]:
     """Every macro that a source defines, with the place of its first definition, and which are defaults."""
     code = masked(source)
@@ -46,7 +46,7 @@ def _macros(source: str) -> tuple[dict[str, int], frozenset[str]]:
     return found, frozenset(_UNLESS.findall(directives))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _declared(source: str) -> frozenset[str]:
     plain, _ = without_template_lists(masked(source))
     return frozenset(match["name"] for match in _DECLARED.finditer(plain)) - template_names(source)

@@ -10,6 +10,7 @@ and its end means the same.
 import errno
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
 
@@ -17,11 +18,12 @@ from msgspec import Struct, field
 
 from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
-from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
-from gpuprof.measure.case import Case
+from gpuprof.errors import BackendUnavailable, CaseSkipped, ExitCode, GpuprofError, InputError
+from gpuprof.measure.case import Case, resolve
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.options import RunOptions
 from gpuprof.problems.problem import Problem
+from gpuprof.records import replace
 from gpuprof.results import BackendName, Condition, Explanation, Measurement
 from gpuprof.schema import from_json, to_text
 from gpuprof.text import cut
@@ -85,6 +87,16 @@ class Prepare(Struct, frozen=True):
     """Compile these cases in the background; no answer."""
 
     cases: tuple[Case, ...]
+
+    @classmethod
+    def of(cls, cases: Iterable[Case], device: Device) -> "Prepare":
+        """What runs for these cases, under their names: kernels that were not chosen need no sending."""
+        found = []
+        for case in cases:
+            if not case.is_reference:
+                with suppress(CaseSkipped):  # it is told when the case's turn comes
+                    found.append(replace(resolve(case, device)[0], name=case.name))
+        return cls(tuple(found))
 
 
 class Measure(Struct, frozen=True):

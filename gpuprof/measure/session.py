@@ -94,7 +94,7 @@ def run_cases(
     if first is None:
         first = reopened(transports[0], request)
         with suppress(WorkerLost):  # a worker that is gone already is replaced at its first case
-            first.tell(Prepare(tuple(cases.values())))
+            first.tell(Prepare.of(cases.values(), first.opened.device))
     if on_counted is not None and first.opened.backend == "gpu":
         expected = [*cases.values(), *(case for _, case, _ in uncounted)]
         counting = counting or Counting(request, first.opened, cards=cards, expected=expected)
@@ -205,7 +205,7 @@ class _Slot:
             worker = self._present()
             if self._session.prepares:
                 with suppress(WorkerLost):
-                    worker.tell(Prepare(tuple(self._cases.values())))
+                    worker.tell(Prepare.of(self._cases.values(), worker.opened.device))
 
     def _present(self) -> Worker:
         """The worker, or another one in the place of one that was lost."""

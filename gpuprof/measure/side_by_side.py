@@ -338,10 +338,10 @@ class Cards:
             if on_gpu and self._counts:
                 counting = Counting(request, worker.opened, cards=len(self._sites), expected=cases)
             problems = list(dict.fromkeys(case.problem for case in cases))
-            worker.tell(Prepare(tuple(cases)))
             sized = worker.ask(Size(tuple(problems)), OPEN_TIMEOUT_S)
             opened = worker.opened
             check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
+            worker.tell(Prepare.of(cases, opened.device))
             opened = replace(opened, environment={**opened.environment, **sized.environment})
             if self._reach:
                 opened = replace(opened, device=worker.ask(Reach(), self._timeout_s))
