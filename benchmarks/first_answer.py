@@ -8,11 +8,11 @@
     python benchmarks/first_answer.py --json FILE --timelines FOLDER
 
 Every command runs in a folder of its own under an empty compile cache, and, where the row says so, once more
-under the cache that it has filled. The parts come from the trace that `GPUPROF_TIMELINE` asks for
-(`gpuprof/timeline.py`): moments are seconds since the command was started, parts the seconds in which at
-least one process did that, and behind the stroke the processor time that its threads took, which a busy
-machine hardly changes. `cpu` is that of all processes. `--timelines` keeps the traces, which
-https://ui.perfetto.dev shows.
+under the cache that it has filled. A small one runs before all of them: there is bytecode of what is loaded,
+as pip makes it. The parts come from the trace that `GPUPROF_TIMELINE` asks for (`gpuprof/timeline.py`):
+moments are seconds since the command was started, parts the seconds in which at least one process did that,
+and behind the stroke the processor time that its threads took, which a busy machine hardly changes. `cpu` is
+that of all processes. `--timelines` keeps the traces, which https://ui.perfetto.dev shows.
 """
 
 import argparse
@@ -29,7 +29,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from compileall import compile_dir
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,8 @@ def run(
         **{"GPUPROF_TIMELINE": str(timeline), "XDG_CACHE_HOME": str(folder / "cache")},
         "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), *_own_path()])),
     }
-    environment.pop("GPUPROF_CACHE_DIR", None)
+    for variable in ("GPUPROF_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"):
+        environment.pop(variable, None)
     before = _cpu_s()
     started = time.monotonic()
     process = subprocess.Popen(
@@ -231,8 +231,9 @@ def main() -> None:
     if unknown := set(options.rows) - known.keys():
         parser.error(f"no row {', '.join(sorted(unknown))}: choose from {', '.join(known)}")
     rows: list[Row] = []
-    compile_dir(_ROOT / "gpuprof", quiet=1)  # as pip does: otherwise every process would
+    small = f"gemm -k naive --sizes 32 --device {0 if options.gpu else 'sim:h200'}"
     with tempfile.TemporaryDirectory() as temporary:
+        run("", small, Path(temporary), "empty", Path(temporary, "timeline.json"))
         for name in dict.fromkeys(options.rows or known):
             folder = Path(temporary, name)
             folder.mkdir()
