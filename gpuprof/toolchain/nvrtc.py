@@ -19,7 +19,7 @@ from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions, s
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.records import replace
 from gpuprof.toolchain.complaints import NAMES, explain, lost_macro, no_such_kernel, without_foreign_lines
-from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
+from gpuprof.toolchain.nvrtc_program import GROUPS_ALONE, NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
 _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -171,6 +171,10 @@ def compile_entries(
         try:
             compiled = _compile(program, file_name, entries)
         except CompileError as error:
+            if GROUPS_ALONE in program.options:  # what takes that library may be all that is wrong
+                options = tuple(option for option in program.options if option != GROUPS_ALONE)
+                program = replace(program, options=options)
+                continue
             less = program.without_errors(file_name, error.log, wanted)
             if less is None:
                 # Where that is missed now it was no code of the host's, and what is wrong with it counts.

@@ -80,6 +80,8 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
+#: Has cooperative groups do without CUDA's C++ library, which takes most of what compiling them does.
+GROUPS_ALONE = "-D_CG_LIMIT_INCLUDED_DEPENDENCIES"
 #: Options with which a file says itself that everything in it is for the device.
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
 #: Where an error stands that did not end the compilation at once.
@@ -146,6 +148,9 @@ def make_program(
     uses_std = any(re.search(r"\bstd\s*::", text) for text in code)
     if uses_std and names:
         options.append(f"-D{USES_STD}")
+    grouped = any(name.startswith("cooperative_groups") for name in names)
+    if grouped and not any("cuda::" in text for text in code):
+        options.append(GROUPS_ALONE)
     if any("__int128" in text for text in code):
         options.append("--device-int128")  # as nvcc does
     if any(map(_OF_CPP20.search, code)) and sum("-std=" in option for option in options) == 1:

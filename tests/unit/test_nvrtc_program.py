@@ -3,6 +3,7 @@
 """What people write and include, compiled for the device; what cannot be, named with the fix."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from gpuprof.toolchain.nvrtc import (
     nvrtc_version,
     target_of,
 )
-from gpuprof.toolchain.nvrtc_program import make_program
+from gpuprof.toolchain.nvrtc_program import GROUPS_ALONE, make_program
 
 OPTIONS = compiler_options("sm_80")
 #: The dev extra installs them; a toolkit may have them too.
@@ -263,6 +264,29 @@ def test_cudas_headers_are_found(header):
     assert not FOUND.missing, HEADERS_FIX
     made = compiled(f"#include <{header}>\n#include <cuda_runtime.h>\n#include <cmath>\n{KERNEL}")
     assert set(FOUND.options) <= set(made.options)
+
+
+def test_groups_are_compiled_without_the_library_that_only_some_programs_take_from_them():
+    source = """#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace groups = cooperative_groups;
+__global__ void k(int *x)
+{
+    auto tile = groups::tiled_partition<32>(groups::this_thread_block());
+    x[threadIdx.x] = groups::reduce(tile, x[threadIdx.x], groups::plus<int>());
+}
+"""
+    alone, whole = (
+        compiled(source),
+        compiled(f"{source}using namespace cuda;\nstatic_assert(sizeof(atomic<int>) == 4);"),
+    )
+    assert GROUPS_ALONE in alone.options
+    assert GROUPS_ALONE not in whole.options
+    first, second = (
+        re.sub(r"(?m)^\s*(//|\.loc).*\n", "", one.ptx.partition(".entry")[2].partition("\n}")[0])
+        for one in (alone, whole)
+    )
+    assert first == second
 
 
 @pytest.fixture
