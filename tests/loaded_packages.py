@@ -24,7 +24,6 @@ def loaded(*commands, cwd):
     """Top-level packages that commands which end well have imported, one after the other."""
     told = [[str(argument) for argument in command] for command in commands]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = ran([sys.executable, "-c", _SCRIPT.format(commands=told)], cwd=cwd, env=environment)
-    assert process.returncode == 0, process.stderr
+    process = ran([sys.executable, "-c", _SCRIPT.format(commands=told)], cwd=cwd, env=environment, status=0)
     (line,) = [line for line in process.stderr.splitlines() if line.startswith("LOADED")]
     return set(line.split()[1:])

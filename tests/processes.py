@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 
-def ran(command: Any, **more: Any) -> "subprocess.CompletedProcess[Any]":
-    """A program that has ended, however it did: with its status, and what it said as text."""
+def ran(command: Any, *, status: int | None = None, **more: Any) -> "subprocess.CompletedProcess[Any]":
+    """A program that has ended, with one status if any is given: with what it said as text."""
     usual = {"capture_output": True, "text": True, "timeout": 600, "check": False}
-    return subprocess.run(command, **{**usual, **more})
+    done = subprocess.run(command, **{**usual, **more})
+    assert status in (None, done.returncode), done.stderr or done.stdout
+    return done
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -115,20 +115,27 @@ def build_request(
 
 
 def gpuprof(
-    *arguments: str | bytes | Path, cwd: Path, environment: Mapping[str, str] | None = None, site: str = ""
+    *arguments: str | bytes | Path,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    site: str = "",
+    status: int | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command line in a process of its own, which starts from nothing where its start is told how to.
 
     Args:
         site: A folder whose `sitecustomize` that process and its children begin with.
+        status: What it must end with; anything if None.
     """
     told = {**os.environ, **(environment or {})}
     if site:
         told["PYTHONPATH"] = os.pathsep.join((site, *sys.path))
-        return command_server(told["PYTHONPATH"]).run(list(map(os.fsdecode, arguments)), cwd, told, 600)
-    if not any(name.startswith(("PYTHON", "GPUPROF_TIMELINE")) for name in environment or ()):
-        return command_server().run(list(map(os.fsdecode, arguments)), cwd, told, 600)
-    return ran([sys.executable, "-m", "gpuprof", *arguments], cwd=cwd, env=told)
+    elif any(name.startswith(("PYTHON", "GPUPROF_TIMELINE")) for name in environment or ()):
+        return ran([sys.executable, "-m", "gpuprof", *arguments], status=status, cwd=cwd, env=told)
+    server = command_server(told["PYTHONPATH"] if site else "")
+    done = server.run(list(map(os.fsdecode, arguments)), cwd, told, 600)
+    assert status in (None, done.returncode), done.stderr or done.stdout
+    return done
 
 
 @cache

@@ -47,8 +47,7 @@ def test_what_changed_in_the_working_tree(repository):
     shutil.copy(kernel.with_name("global_atomics.cu"), kernel.with_name("one_more.cu"))
     kernel.write_text(kernel.read_text().replace("__syncthreads();", "__syncthreads(); __syncthreads();", 1))
     options = [*QUICK, "--json", "c.json", "--fail-on", "change(barriers) > 0%", "--fail-on", "new"]
-    process = gpuprof("compare", "--against", "v1", "histogram", *options, cwd=repository / "ops")
-    assert process.returncode == 1, process.stderr
+    process = gpuprof("compare", "--against", "v1", "histogram", *options, cwd=repository / "ops", status=1)
     assert "change(barriers) > 0%: failed by shared_atomics" in process.stdout
     assert "new: failed by one_more" in process.stdout
     (compared,) = json.loads((repository / "ops" / "c.json").read_text())["comparisons"]
@@ -106,8 +105,7 @@ def test_kernels_that_were_at_fault_then(repository):
     kernel.write_text(text.replace("title =", "titel =", 1))
     git(repository, "commit", "-q", "-a", "-m", "faulty")
     kernel.write_text(text)
-    process = gpuprof("compare", "--against", "HEAD", "ops/histogram", *QUICK, cwd=repository)
-    assert process.returncode == 2
+    process = gpuprof("compare", "--against", "HEAD", "ops/histogram", *QUICK, cwd=repository, status=2)
     assert process.stderr.startswith("gpuprof: At HEAD: ops/histogram/shared_atomics.cu")
 
 

@@ -132,16 +132,14 @@ def test_json_takes_the_terminals_place(files):
 
 @pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
 def test_files_of_version_1_are_compared(path, tmp_path):
-    process = gpuprof("compare", str(path), str(path), "--html", "c.html", cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
+    process = gpuprof("compare", str(path), str(path), "--html", "c.html", cwd=tmp_path, status=0)
     assert "Traceback" not in process.stderr
 
 
 def test_the_samples_are_compared_with_themselves(tmp_path):
     """Of one round each: what differs by nothing is the same."""
     path = str(SAMPLES / "transpose-h200.json")
-    process = gpuprof("compare", path, path, "--strict", cwd=tmp_path)
-    assert process.returncode == 0
+    process = gpuprof("compare", path, path, "--strict", cwd=tmp_path, status=0)
     assert process.stdout.splitlines()[0].endswith(": 16 same")
 
 
@@ -168,8 +166,7 @@ def test_compare_loads_no_cuda(files, tmp_path, options):
     ],
 )
 def test_gates_of_a_report(files, gate, status):
-    process = gpuprof("report", "base.json", "--markdown", "--fail-on", gate, cwd=files)
-    assert process.returncode == status, process.stderr
+    process = gpuprof("report", "base.json", "--markdown", "--fail-on", gate, cwd=files, status=status)
     if status == 2:
         assert "gpuprof compare BASE NEW --fail-on" in process.stderr
     else:
@@ -179,18 +176,13 @@ def test_gates_of_a_report(files, gate, status):
 def test_gates_of_a_measuring_command(tmp_path):
     common = ["transpose", "-k", "naive_row", "--sizes", "64", "--device", "sim:h200"]
     common += ["-q", "--force", "-o", "out"]
-    passing = gpuprof(*common, "--fail-on", "spill_bytes > 0", cwd=tmp_path)
-    assert passing.returncode == 0, passing.stderr
+    passing = gpuprof(*common, "--fail-on", "spill_bytes > 0", cwd=tmp_path, status=0)
     assert [line.split("/")[-1] for line in passing.stdout.splitlines()] == ["results.json", "report.html"]
-    failing = gpuprof(*common, "--fail-on", "global_store_efficiency_pct < 90", cwd=tmp_path)
-    assert failing.returncode == 1
+    failing = gpuprof(*common, "--fail-on", "global_store_efficiency_pct < 90", cwd=tmp_path, status=1)
     assert "failed by naive_row 64 16x16 (store efficiency 25.0 %)" in failing.stdout
-    modelled = gpuprof(*common, "--fail-on", "time > 100ns", cwd=tmp_path)
-    assert modelled.returncode == 1
+    modelled = gpuprof(*common, "--fail-on", "time > 100ns", cwd=tmp_path, status=1)
     assert "µs modelled (" in modelled.stdout
-    unjudged = gpuprof(*common, "--fail-on", "warm > 5us", cwd=tmp_path)
-    assert unjudged.returncode == 1
+    unjudged = gpuprof(*common, "--fail-on", "warm > 5us", cwd=tmp_path, status=1)
     assert "applied to no case" in unjudged.stdout
-    refused = gpuprof(*common, "--fail-on", "time > 5%", cwd=tmp_path)
-    assert refused.returncode == 2
+    gpuprof(*common, "--fail-on", "time > 5%", cwd=tmp_path, status=2)
     assert Path(tmp_path, "out", "results.json").exists()

@@ -20,8 +20,7 @@ SIM = ("--device", "sim:h200")
 
 
 def tune(*arguments: str | Path, folder: Path, code: int = 0):
-    done = gpuprof("tune", *map(str, arguments), cwd=folder)
-    assert done.returncode == code, done.stderr
+    done = gpuprof("tune", *map(str, arguments), cwd=folder, status=code)
     return done
 
 
@@ -89,8 +88,7 @@ def test_a_named_folder_with_another_search_is_refused(searched):
 
 def test_report_renders_a_search_again(searched):
     folder, _ = searched
-    done = gpuprof("report", "gpuprof-results/tune-scale/results.json", "--markdown", cwd=folder)
-    assert done.returncode == 0
+    done = gpuprof("report", "gpuprof-results/tune-scale/results.json", "--markdown", cwd=folder, status=0)
     assert "4096: best is EACH=" in done.stdout
     assert "| ★" in done.stdout
 
@@ -223,7 +221,6 @@ def test_a_search_that_names_no_device_of_its_file_is_refused(searched, tmp_path
     document = json.loads((folder / "gpuprof-results" / "tune-scale" / "results.json").read_text())
     document["tuning"]["sizes"][0]["device"] = 1
     (tmp_path / "r.json").write_text(json.dumps(document), encoding="utf-8")
-    done = gpuprof("report", "r.json", cwd=tmp_path)
-    assert done.returncode == 2
+    done = gpuprof("report", "r.json", cwd=tmp_path, status=2)
     assert "tuning.sizes[0].device" in done.stderr
     assert "there is no device 1" in done.stderr

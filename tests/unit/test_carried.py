@@ -215,8 +215,7 @@ def test_parameter_that_the_source_gives_a_value_itself_is_refused(tmp_path, sou
 
 
 def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
-    process = gpuprof("transpose", "-k", "naive_row", "-D", "A=1", "--device", "none", cwd=tmp_path)
-    assert process.returncode == 2
+    process = gpuprof("transpose", "-k", "naive_row", "-D", "A=1", "--device", "none", cwd=tmp_path, status=2)
     assert process.stderr.splitlines() == [
         "gpuprof: -I and -D are for kernels of your own.",
         "  Name one with -k FILE.cu.",
@@ -224,7 +223,5 @@ def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
     write(tmp_path / "inc" / "n.h", "#define N_OF_FILE 3\n#define BLOCK_X 14\n")
     kernel_file(tmp_path, "#include <n.h>", "N_OF_FILE + N_GIVEN + BLOCK_X")
     options = ("--device", "none", "--sizes", "64", "-q")
-    process = gpuprof("run", "k.cu", "-I", "inc", "-D", "N_GIVEN=2", *options, cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
-    process = gpuprof("run", "k.cu", "-D", "N_GIVEN=2", *options, "-o", "o", cwd=tmp_path)
-    assert process.returncode == 1
+    process = gpuprof("run", "k.cu", "-I", "inc", "-D", "N_GIVEN=2", *options, cwd=tmp_path, status=0)
+    process = gpuprof("run", "k.cu", "-D", "N_GIVEN=2", *options, "-o", "o", cwd=tmp_path, status=1)

@@ -59,8 +59,7 @@ def test_the_page_goes_to_standard_output_byte_for_byte(measured):
 
 @pytest.mark.parametrize(("option", "name"), [("--json", "results.json"), ("--html", "report.html")])
 def test_a_run_prints_the_file_that_standard_output_is_named_for(tmp_path, option, name):
-    done = gpuprof(*TINY[:-1], option, "-", "-o", "out", cwd=tmp_path)
-    assert done.returncode == ExitCode.OK
+    done = gpuprof(*TINY[:-1], option, "-", "-o", "out", cwd=tmp_path, status=ExitCode.OK)
     assert done.stdout == (tmp_path / "out" / name).read_text(encoding="utf-8")
     assert "Wrote out/results.json\nWrote out/report.html" in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
@@ -103,8 +102,7 @@ def test_the_folder_of_a_run_stands_for_its_results(measured):
 
 def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
     (measured / "summary").touch()
-    process = gpuprof("report", "r.json", "--markdown", "-o", "summary", cwd=measured)
-    assert process.returncode == ExitCode.OK, process.stderr
+    gpuprof("report", "r.json", "--markdown", "-o", "summary", cwd=measured, status=ExitCode.OK)
     assert (measured / "summary").stat().st_size > 100
 
 
@@ -188,8 +186,7 @@ def test_latest_leads_to_the_newest_run_that_named_no_place(tmp_path):
         latest = tmp_path / "gpuprof-results" / "latest"
         assert latest.is_symlink()
         assert latest.resolve() == (tmp_path / written.parent).resolve()
-    named = gpuprof(*TINY, "-o", "elsewhere", cwd=tmp_path)
-    assert named.returncode == ExitCode.OK
+    gpuprof(*TINY, "-o", "elsewhere", cwd=tmp_path, status=ExitCode.OK)
     assert latest.resolve() == (tmp_path / written.parent).resolve()
     process = gpuprof("report", "-q", cwd=tmp_path)
     assert process.stdout == "Wrote gpuprof-results/latest/report.html\n"
@@ -256,8 +253,7 @@ def test_csv_beside_a_run_and_on_standard_output(tmp_path):
     refused = gpuprof(*TINY, "-o", "out3", "--csv", "t.csv", cwd=tmp_path)
     assert "t.csv exists already." in refused.stderr
     assert not (tmp_path / "out3").exists()
-    same = gpuprof(*TINY, "-o", "out3", "--csv", "out3/results.json", cwd=tmp_path)
-    assert same.returncode == ExitCode.BAD_INPUT
+    gpuprof(*TINY, "-o", "out3", "--csv", "out3/results.json", cwd=tmp_path, status=ExitCode.BAD_INPUT)
 
 
 def test_no_field_is_a_formula_to_a_spreadsheet(tmp_path):
@@ -298,8 +294,7 @@ def test_devices_as_json_and_as_a_table_tell_what_to_write(tmp_path):
     for name in card_names():
         assert any(line.startswith(f"sim:{name} ") and load_card(name).name in line for line in lines)
     selector = document["cards"][-1]["device"].replace("sim", "none")
-    process = gpuprof(*TINY, "--device", selector, "-o", "out", cwd=tmp_path)
-    assert process.returncode == ExitCode.OK, process.stderr
+    gpuprof(*TINY, "--device", selector, "-o", "out", cwd=tmp_path, status=ExitCode.OK)
 
 
 # Near words.
@@ -362,8 +357,7 @@ def test_narrow_list_names_what_it_hides_and_breaks_no_address(tmp_path):
 
 @each(command=list(typer.main.get_command(app).commands))
 def test_help_names_no_type_of_python(tmp_path, command):
-    process = gpuprof(command, "--help", cwd=tmp_path, environment={"COLUMNS": "80"})
-    assert process.returncode == ExitCode.OK
+    process = gpuprof(command, "--help", cwd=tmp_path, environment={"COLUMNS": "80"}, status=ExitCode.OK)
     assert not re.search(r"<(list|path|str|int|float|Path)", process.stdout)
     assert max(map(len, process.stdout.splitlines())) <= 80
     assert "[[" not in process.stdout

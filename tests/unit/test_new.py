@@ -107,11 +107,9 @@ def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, n
 
 
 def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
-    process = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
+    process = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path, status=0)
     assert process.stdout.splitlines() == ["Wrote my kernel.cu", "Next: gpuprof transpose -k 'my kernel.cu'"]
-    again = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path)
-    assert again.returncode == 2
+    again = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path, status=2)
     assert "exists already" in again.stderr
     assert "--force" in again.stderr
     assert gpuprof("new", "gemm", "my kernel.cu", "--force", cwd=tmp_path).returncode == 0
@@ -464,8 +462,7 @@ def test_file_of_the_folder_may_be_written_anew(tmp_path):
 def test_file_without_a_header_is_told_one_of_the_operation_asked_for_that_can_be_pasted(tmp_path):
     source = "__global__ void bare(int rows, int columns, float scale, const float *x, float *y) {}\n"
     (tmp_path / "bare.cu").write_text(source)
-    process = gpuprof("softmax", "-k", "bare.cu", "--device", "none", cwd=tmp_path)
-    assert process.returncode == 2
+    process = gpuprof("softmax", "-k", "bare.cu", "--device", "none", cwd=tmp_path, status=2)
     said, start, *header = process.stderr.splitlines()
     assert (said, start) == (
         "gpuprof: bare.cu has no /*gpuprof … */ header at its top.",
@@ -479,11 +476,9 @@ def test_what_is_said_to_be_next_runs_while_the_folder_holds_no_kernel(tmp_path)
     own_operation(tmp_path / "saxpy")
     written = gpuprof("new", "saxpy", "first.cu", cwd=tmp_path)
     assert written.stdout.endswith("Next: gpuprof run saxpy -k first.cu\n")
-    ran = gpuprof("run", "saxpy", "-k", "first.cu", "--device", "none", cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
+    ran = gpuprof("run", "saxpy", "-k", "first.cu", "--device", "none", cwd=tmp_path, status=0)
     assert "[1/1] first 1024 256x1: compiled" in ran.stderr
-    none = gpuprof("run", "saxpy", cwd=tmp_path)
-    assert none.returncode == 2
+    none = gpuprof("run", "saxpy", cwd=tmp_path, status=2)
     assert none.stderr == (
         "gpuprof: There is no saxpy kernel: no kernel file stands beside operation.toml.\n"
         "  Name one with -k; gpuprof new writes one to start from.\n"
@@ -513,8 +508,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, folder):
-    done = gpuprof(*shlex.split(command)[1:], cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = gpuprof(*shlex.split(command)[1:], cwd=folder, status=0)
     assert "1 ok" in done.stderr or "1 compiled" in done.stderr
 
 
@@ -524,6 +518,5 @@ def test_program_runs(name, folder):
     if needed != "text" and find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
     command = [sys.executable, "-W", "ignore", name]
-    done = ran(command, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = ran(command, cwd=folder, status=0)
     assert "ok" in done.stdout
