@@ -3,7 +3,7 @@
 """A header for a kernel that has none: what its source, its machine code and its host code say."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from keyword import iskeyword
 from math import prod
@@ -73,33 +73,14 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
         holding = next((name for name, text in carried.items() if kernel_functions(text)), "")
         fix = f"Name {holding}, which it includes." if holding else "Name a file with a kernel."
         raise InputError(f"{path} has no __global__ function.", fix=fix)
-    named = [one for word in (called, path.stem) for one in functions if function_name(one.name) == word]
-    first = max(functions, key=lambda one: ("*" in "".join(one.parameters), bool(one.parameters)))
-    function = named[0] if named else first
+    function = _chosen(functions, (called, path.stem))
     others = [one.entry for one in functions if one is not function]
     name = function_name(function.name)
     texts = (written, *carried.values())
-    values, own, code = [], {}, _without_other_kernels(written, name)
+    code = _without_other_kernels(written, name)
     host = HostLaunch(written, name, _bytes_of, beside=carried.values())
     instance, aliases = _instance(written, function), _aliases("\n".join((code, *carried.values())))
-    for declared, word, given in zip(function.template or (), function.template_names, instance, strict=True):
-        if _TYPE.match(declared):
-            given = aliases.get(given.rpartition("::")[2], given)
-            defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
-            guess = "int" if _INDEX.search(word) else "float"
-            values.append(given if defined or element_type(f"{given} *") else guess)
-            continue
-        if held := _enumerators(declared, texts):
-            last = given.rpartition("::")[2]
-            values.append(next((one for one in held if one.rpartition("::")[2] == last), held[0]))
-            continue
-        number = read(host.formula, given) or ""
-        number = (
-            number if number.removeprefix("-").isdecimal() else str(1 if "bool" in declared.split() else _OWN)
-        )
-        values.append(number if declared == word else _usable(word))  # or it has no name
-        if declared != word:
-            own[values[-1]] = int(number)
+    values, own = _template_values(function, instance, aliases, code, texts, host)
     entry = f"{function.name}<{', '.join(values)}>" if values else function.name
     taken = declared_parameters([written], entry, aliases) or ()
     types = dict(zip(function.template_names, values, strict=True))
@@ -147,6 +128,42 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
         raise InputError(broken or what, fix=fix if not broken else f"{name} takes no array.")
     todo = [f"# TODO: {broken.rstrip('.')}. What is said of the kernel is a guess."] * bool(broken)
     return "\n".join(("/*gpuprof", *todo, *_named(others), *tables, "*/", source))
+
+
+def _chosen(functions: Sequence[KernelFunction], words: Sequence[str]) -> KernelFunction:
+    """The function that one of the words names, or else the first that takes a pointer, or anything."""
+    named = (one for word in words for one in functions if function_name(one.name) == word)
+    first = max(functions, key=lambda one: ("*" in "".join(one.parameters), bool(one.parameters)))
+    return next(named, first)
+
+
+def _template_values(
+    function: KernelFunction,
+    instance: Sequence[str],
+    aliases: Mapping[str, str],
+    code: str,
+    texts: Sequence[str],
+    host: HostLaunch,
+) -> tuple[list[str], dict[str, int]]:
+    """What stands for each parameter of a template, by an instance of it, and numbers of the header's own."""
+    values, own = [], {}
+    for declared, word, given in zip(function.template or (), function.template_names, instance, strict=True):
+        last = given.rpartition("::")[2]
+        if _TYPE.match(declared):
+            given = aliases.get(last, given)
+            defined = re.search(rf"\b(?:struct|class)\s+{re.escape(given.partition('<')[0] or '?')}\b", code)
+            guess = "int" if _INDEX.search(word) else "float"
+            values.append(given if defined or element_type(f"{given} *") else guess)
+        elif held := _enumerators(declared, texts):
+            values.append(next((one for one in held if one.rpartition("::")[2] == last), held[0]))
+        else:
+            number = read(host.formula, given) or ""
+            if not number.removeprefix("-").isdecimal():
+                number = str(1 if "bool" in declared.split() else _OWN)
+            values.append(number if declared == word else _usable(word))  # or it has no name
+            if declared != word:
+                own[values[-1]] = int(number)
+    return values, own
 
 
 def _as_compiled(code: str, place: int, declared: Declared, compiled: Parameter) -> Declared:
