@@ -55,7 +55,7 @@ _MOST_KERNELS = {1: 5, 2: 5, 3: 3}
 _MOST_ANSWERS, _MOST_REASONS, _MOST_CAUTIONS = 24, 6, 4
 _MOST_NAMED = 3
 #: Facts of an answer for which a table of answers has no room.
-_LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
+_LONG_FACTS = {"launch", "not modelled", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
 #: Signs of cautions by how grave they are.
