@@ -18,6 +18,7 @@ from gpuprof.analysis.groups import SizeSlice, groups
 from gpuprof.analysis.ladder import Rung, build_ladder, rungs_of
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
+from gpuprof.analysis.numbers import time_us
 from gpuprof.analysis.status import status_of
 from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.api.keywords import public
@@ -262,7 +263,7 @@ class MeasuredCase:
         """The row in short, with the reason where it is not ok."""
         params = "".join(f" {name}={value}" for name, value in self.params.items())
         time = self.figures.get("median_us")
-        end = f"{time:.4g} us" if time is not None else status_of(self.run.record, self.record).word
+        end = time_us(time) if time is not None else status_of(self.run.record, self.record).word
         why = f": {self.reason}" if self.reason else ""
         return f"<{self.kernel} {self.size} {format_extent(self.block)}{params}: {end}{why}>"
 

@@ -207,7 +207,7 @@ def without_impossible_time(case: Measurement) -> Measurement:
     if median_us >= _IMPOSSIBLE * least:
         return case
     reason = (
-        f"Faster than possible: {median_us:.4g} us, where its work takes {least:.4g} us of"
+        f"Faster than possible: {median_us:.4g} µs, where its work takes {least:.4g} µs of"
         f" {PARTS[key].label} ({bounds[key].formula}). It skips work when it is timed, or its operation"
         " declares more bytes than it must move."
     )

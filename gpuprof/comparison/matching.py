@@ -95,7 +95,7 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
     elif None not in (was, is_now) and bool(was) != bool(is_now):
         clocks = ["without event overhead" if taken else "with event overhead" for taken in (was, is_now)]
         yield Difference(
-            "times", clocks[0], clocks[1], "times of the older version include 2 to 3 us of event overhead"
+            "times", clocks[0], clocks[1], "times of the older version include 2 to 3 µs of event overhead"
         )
     if base.seed != new.seed:
         yield Difference("seed", str(base.seed), str(new.seed))

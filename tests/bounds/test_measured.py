@@ -131,7 +131,7 @@ def test_bytes_that_must_move_take_their_time(share, outcome):
     assert (case.timing is None) == (outcome != "ok")
     if outcome != "ok":
         assert case.reason.startswith(
-            f"Faster than possible: {share * DRAM_US:.4g} us, where its work takes 0.3277 us"
+            f"Faster than possible: {share * DRAM_US:.4g} µs, where its work takes 0.3277 µs"
         )
         assert case.throughput is None
         assert "of DRAM (" in case.reason

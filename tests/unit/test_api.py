@@ -16,6 +16,7 @@ import pytest
 from each import each
 
 import gpuprof
+from gpuprof.analysis.numbers import time_us
 from gpuprof.measure.run import Progress
 
 #: Without hardware counters.
@@ -137,7 +138,7 @@ def test_times_and_places_on_the_ladder_come_from_a_file(measured):
     below = measured.case("smem_panel", size="4096")
     assert not below.ok
     assert case.figures.gain == pytest.approx(measured.case("naive", size="4096").median_us / case.median_us)
-    assert repr(case) == f"<smem_tiled 4096 32x32: {case.median_us:.4g} us>"
+    assert repr(case) == f"<smem_tiled 4096 32x32: {time_us(case.median_us)}>"
     assert "smem_panel 4096 32x32: " in repr(below)
     assert below.reason in repr(below)
 

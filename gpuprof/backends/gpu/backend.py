@@ -315,8 +315,8 @@ class GpuBackend(Backend):
             if timing.cold is None or unseen_us <= _SLOWER * max(seen_us) + noise_us:
                 return ""
             return (
-                f"with inputs that it had not seen it takes {unseen_us:.4g} us instead of"
-                f" {timing.cold.median_us:.4g} us, so it reuses earlier results"
+                f"with inputs that it had not seen it takes {unseen_us:.4g} µs instead of"
+                f" {timing.cold.median_us:.4g} µs, so it reuses earlier results"
             )
 
         follow_us: list[float] = []
@@ -400,8 +400,8 @@ class GpuBackend(Backend):
         if not checks.remembers or kept_us >= _MUCH_FASTER * cold_us - noise_us:
             return ()
         return (
-            f"Launched again without its memory being restored, it takes {kept_us:.4g} us instead of"
-            f" {cold_us:.4g} us: each timed launch finds it restored, and no time is warm",
+            f"Launched again without its memory being restored, it takes {kept_us:.4g} µs instead of"
+            f" {cold_us:.4g} µs: each timed launch finds it restored, and no time is warm",
         )
 
     def _gaps(self) -> tuple[str, ...]:
