@@ -151,7 +151,7 @@ def overview(
     tiles = [item for item in found if isinstance(item, AnswerTile)]
     labels = dict.fromkeys(label for tile in tiles for label, _ in tile.facts if label not in _LONG_FACTS)
     columns = [
-        Column(label, label != "limited by", 0 if label.startswith("vs ") else rank)
+        Column(label, label not in ("limited by", "as fast"), 0 if label.startswith("vs ") else rank)
         for rank, label in enumerate(labels)
     ]
     rows = []
