@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,8 +100,10 @@ def kept_together(
 
     with folder:
         if lacking := missing(folder):
-            # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
-            with folder.locked(f"{lacking[0]}.lock", _PATIENCE_S):
+            # Another worker, or another run, may be making some: it takes the same seconds once, not twice.
+            with ExitStack() as locks:
+                for key in sorted(lacking):
+                    locks.enter_context(folder.locked(f"{key}.lock", _PATIENCE_S))
                 if lacking := missing(folder):
                     for key, made in zip(lacking, make(lacking), strict=True):
                         _write(folder, f"{key}.json", made)

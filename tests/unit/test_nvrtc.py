@@ -5,6 +5,7 @@
 import fcntl
 import json
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
@@ -19,7 +20,7 @@ from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.records import replace
 from gpuprof.toolchain import cache, nvrtc
-from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
+from gpuprof.toolchain.cache import cache_directory, compile_entries_cached, kept_together
 from gpuprof.toolchain.nvrtc import (
     architecture_of,
     compile_entries,
@@ -311,6 +312,27 @@ def test_failed_compilation_is_not_kept(directory, compilations):
         with pytest.raises(CompileError):
             cached("oops")
     assert len(compilations) == 2
+
+
+def test_what_two_want_at_once_is_made_once_in_whatever_order(directory):
+    made, second, keys = [], threading.Event(), ["a" * 64, "b" * 64]
+
+    def want(keys, begun):
+        def make(lacking):
+            made.extend(lacking)
+            begun()
+            return lacking
+
+        return kept_together(str, keys, make)
+
+    with ThreadPoolExecutor(1) as beside:
+
+        def begun():
+            beside.submit(want, keys[::-1], second.set)
+            second.wait(0.3)
+
+        want(keys, begun)
+    assert sorted(made) == keys
 
 
 def test_oldest_entries_go_first(directory, monkeypatch):
