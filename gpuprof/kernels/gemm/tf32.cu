@@ -196,23 +196,6 @@ static __device__ __forceinline__ void multiply_columns(float (&sum)[BM / 2], co
     PRODUCTS(BM);
 }
 
-// Four lanes, whose numbers differ in bits 2 and 3, exchange four values each: lane i gets the i-th of each.
-static __device__ __forceinline__ float4 exchange(const float *values, int lane)
-{
-    const bool odd = lane & 4, high = lane & 8;
-    float v[4];
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-        const float other = __shfl_xor_sync(0xffffffff, odd ? values[i] : values[i + 1], 4);
-        v[i] = odd ? other : values[i];
-        v[i + 1] = odd ? values[i + 1] : other;
-    }
-    // Now v[i] is of the even lane and v[i + 1] of the odd one, of the values i + odd.
-    const float first = __shfl_xor_sync(0xffffffff, high ? v[0] : v[2], 8);
-    const float second = __shfl_xor_sync(0xffffffff, high ? v[1] : v[3], 8);
-    return high ? make_float4(first, second, v[2], v[3]) : make_float4(v[0], v[1], first, second);
-}
-
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, RESIDENT)
     tf32(int M, int N, int K, float alpha, OPERANDS, float beta, float *C TO_PACK)
 {
@@ -294,12 +277,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             meet_cluster_in_order();
         }
     } else {
-        // The warpgroups that multiply: of 64 columns of C each. A lane's columns are such that a warp's loads of B meet
-        // no bank twice, as the copy engine permutes 16-byte pieces of a row of B by the row's number.
+        // The warpgroups that multiply: of 64 columns of C each. A lane's two columns lie side by side, and are such that
+        // loads of B meet no bank twice, as the copy engine permutes 16-byte pieces of a row of B by the row's number.
         if (BN > 64) // a single one has registers enough
             grow_to<232>();
         const int box = (warp / 2 - 2) * 32; // the columns of the warp's box of B
-        const int piece = warp % 2 * 2 + lane / 16 * 4;         // of 8 in the box's rows: this one and the next
+        const int piece = lane / 8 % 2 * 4 + warp % 2 * 2 + lane / 16; // of 8 in the box's rows, of which the lane has half
         const int k_lane = lane % 4;
         const auto release = [&](unsigned turn) {
             if (RELEASING > 1)
@@ -316,11 +299,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             const auto multiply = [&](int k_tile, float (&held)[BK / 2]) {
                 wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
                 const unsigned a_tile = stages + turn % STAGES * STAGE;
-                const unsigned b_tile = a_tile + A_BYTES + box * ROW_BYTES + lane / 4 % 4 * 4;
+                const unsigned b_tile = a_tile + A_BYTES + box * ROW_BYTES + lane / 4 % 2 * 8;
 #pragma unroll
-                for (int i = 0; i < BK / 2; ++i) {
-                    const int k = i / 4 * 8 + i / 2 % 2 * 4 + k_lane;
-                    held[i] = load1(b_tile + k * ROW_BYTES + ((piece + i % 2) ^ k % 8) * 16);
+                for (int i = 0; i < BK / 2; i += 2) {
+                    const int k = i * 2 + k_lane;
+                    const float2 both = load2(b_tile + k * ROW_BYTES + (piece ^ k % 8) * 16);
+                    held[i] = both.x;
+                    held[i + 1] = both.y;
                 }
                 begin_products();
 #pragma unroll
@@ -338,11 +323,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 multiply(k_tile, b[0]);
                 multiply(k_tile + 1, b[1]);
             }
+            int m0, n0;
+            find(tile, m0, n0); // while tensor cores multiply
             wait_for_products<0>();
 
-            // Write back sums `begin` to before `end`: of each eight rows a lane has two, and of these two columns, four apart.
-            int m0, n0;
-            find(tile, m0, n0);
+            // Write back sums `begin` to before `end`: of each eight rows a lane has two, and of these two columns.
             const auto write = [&](int begin, int end) {
 #if defined(PACKED) || defined(GATHERED)
                 // Rows start anywhere: eight pass through shared memory, so that the lanes of a warp write neighbours.
@@ -356,10 +341,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     const unsigned rows = SPLIT ? stages + i / 4 * EIGHT_ROWS
                                                 : stages + STAGES * STAGE + (group * 2 + i / 4 % 2) * EIGHT_ROWS;
 #pragma unroll
-                    for (int j = 0; j < 4; ++j)
-                        store_word(rows + (k_lane * 2 + j % 2) * 256 +
-                                       (box % 64 + (piece + j / 2 ^ k_lane) * 4 + lane / 4 % 4) * 4,
-                                   __float_as_uint(alpha * sum[i + j]));
+                    for (int j = 0; j < 2; ++j)
+                        store2(rows + (k_lane * 2 + j) * 256 + (box % 64 + (piece ^ k_lane) * 4 + lane / 4 % 2 * 2) * 4,
+                               make_float2(alpha * sum[i + j], alpha * sum[i + 2 + j]));
                     meet_warpgroup();
                     float values[4];
 #pragma unroll
@@ -379,22 +363,31 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     c += (size_t)8 * N;
                 }
 #else
+                const int row = m0 + begin / 4 * 8 + k_lane * 2;
+                const int column = n0 + box + piece * 4 + lane / 4 % 2 * 2;
+                const int left = column < N ? M - row : 0;
+                const auto each = [&](auto act) { // of the pairs of neighbours that exist
+                    size_t at = (size_t)row * N + column;
 #pragma unroll
-                for (int i = begin; i < end; i += 4) {
-                    // Four neighbours of a row for each lane.
-                    float4 v = exchange(sum + i, lane);
-                    const int row = m0 + i / 4 * 8 + k_lane * 2 + lane / 4 % 2;
-                    const int column = n0 + box + (piece + lane / 8 % 2) * 4;
-                    if (row >= M || column >= N)
-                        continue;
-                    float *c = C + (size_t)row * N + column;
-                    v = make_float4(alpha * v.x, alpha * v.y, alpha * v.z, alpha * v.w);
-                    if (beta != 0) {
-                        const float4 old = *(const float4 *)c;
-                        v = make_float4(v.x + beta * old.x, v.y + beta * old.y, v.z + beta * old.z, v.w + beta * old.w);
+                    for (int i = begin; i < end; i += 4) {
+#pragma unroll
+                        for (int j = 0; j < 2; ++j)
+                            if ((i - begin) * 2 + j < left)
+                                act(i + j, (float2 *)(C + at + j * N));
+                        at += (size_t)8 * N;
+                        asm volatile("" : "+l"(at)); // compilers else multiply anew for each
                     }
-                    *(float4 *)c = v;
-                }
+                };
+                if (alpha != 1)
+#pragma unroll
+                    for (int i = begin; i < end; ++i)
+                        sum[i] *= alpha;
+                if (beta != 0)
+                    each([&](int i, const float2 *old) {
+                        sum[i] += beta * old->x;
+                        sum[i + 2] += beta * old->y;
+                    });
+                each([&](int i, float2 *c) { *c = make_float2(sum[i], sum[i + 2]); });
 #endif
             };
 #if SPLIT

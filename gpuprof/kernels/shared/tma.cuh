@@ -179,6 +179,10 @@ static __device__ __forceinline__ void store(unsigned address, float value)
 {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
+static __device__ __forceinline__ void store2(unsigned address, float2 v)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(v.x), "f"(v.y) : "memory");
+}
 static __device__ __forceinline__ void store4(unsigned address, float4 v)
 {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
