@@ -243,11 +243,12 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
 
 def _untold(run: Run, ladder: SizeLadder) -> Answer:
     """What is left to say where no kernel has a time or a bound."""
-    usable = sum(status_of(run, rung.case).usable for rung in ladder.rungs)
-    kernels = "kernel" if len(ladder.rungs) == 1 else "kernels"
+    rungs = [rung for rung in ladder.rungs if not (rung.is_reference or rung.is_ceiling)] or ladder.rungs
+    usable = sum(status_of(run, rung.case).usable for rung in rungs)
+    kernels = numbers.plural(len(rungs), "kernel")
     if run.backend == "none":
-        lead = f"nothing ran: {usable} of {len(ladder.rungs)} {kernels} compiled"
+        lead = f"nothing ran: {usable} of {kernels} compiled"
     else:
-        ran = f"{usable} of {len(ladder.rungs)} {kernels} ran correctly"
+        ran = f"{usable} of {kernels} ran correctly"
         lead = f"no answer: {ran}{', none with a figure to compare' if usable else ''}"
     return Answer(ladder.size.label, "none", lead=lead)

@@ -137,7 +137,7 @@ def _alike(result: WrongResult) -> Iterator[str]:
         if left == count:
             yield "were never written"
         elif left:
-            yield f"are {left} that were never written and {count - left} others"
+            yield f"include {left} that {'was' if left == 1 else 'were'} never written"
     with np.errstate(invalid="ignore"):
         values = got[wrong].astype(np.float64)
     if not values.any() and not np.isnan(values).any():

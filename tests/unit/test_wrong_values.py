@@ -55,7 +55,7 @@ def test_unwritten_in_whole_and_in_part():
     mask[3] = True
     assert said(got, expected, unwritten=mask) == "were never written"
     got[5] += 1
-    assert said(got, expected, unwritten=mask) == "are 6 that were never written and 6 others"
+    assert said(got, expected, unwritten=mask) == "include 6 that were never written"
     # What holds poison by chance, but is right, is none of them.
     mask[0] = False
     assert said(expected + 1, expected, unwritten=np.zeros((8, 6), np.bool_)) == "are 1 too large"
