@@ -90,6 +90,8 @@ class LaunchResult(Struct, frozen=True):
         sample: The blocks that ran; of several launches together none.
         of_kinds: Of a sample, tells what was counted if its blocks, in the order of `Stored.each`, are of
             these kinds, by number, and the grid has so many of each.
+        block_work: How often warps of each block ran basic blocks, in the order in which blocks begin: none
+            where not all ran, of clusters, and of several launches together.
     """
 
     counters: CountedTotals
@@ -115,6 +117,7 @@ class LaunchResult(Struct, frozen=True):
     sites: tuple[tuple[Site, CountedTotals], ...] = ()
     sample: Sample | None = None
     of_kinds: "Callable[[NDArray[np.intp], NDArray[np.float64]], LaunchResult] | None" = None
+    block_work: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def launch(
@@ -200,6 +203,7 @@ def launch(
             block_warps=totals.block_warps,
             block_threads=totals.block_threads,
             block_parted=totals.block_parted,
+            block_work=totals.block_work(),
             loop_iterations={number: dict(times) for number, times in totals.loop_iterations.items()},
             remarks=remarks,
             printed=run.printed.text,

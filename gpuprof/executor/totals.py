@@ -177,7 +177,9 @@ class Totals:
         self.exact = True
         #: Of a sample, what it stored to each buffer, by its name.
         self.stored: dict[str, Stored] = {}
-        self._busiest = Busiest(apart=sample.cluster != (1, 1, 1))
+        self._apart = sample.cluster != (1, 1, 1)
+        self._busiest = Busiest(apart=self._apart)
+        self._work: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
 
     def add(self, tally: Tally, blocks: BlockList, stored: Mapping[str, Counts]) -> None:
         """Add the batch that ran these blocks; each `stored` so many bytes to buffers, by their names."""
@@ -220,6 +222,7 @@ class Totals:
         work["block_warps"] += tally.warps.sum(axis=0)
         for name, done in work.items():
             self._busiest.add(name, done, weights)
+        self._work.append((blocks.indices, work["block_warps"]))
         if self._sampled:
             self._compare(tally, blocks.strata)
 
@@ -231,6 +234,13 @@ class Totals:
     def busiest(self, multiprocessors: int) -> dict[str, float]:
         """Return the least that the busiest of so many multiprocessors does of each kind of work."""
         return {name: self._busiest.least(name, multiprocessors) for name in WORK}
+
+    def block_work(self) -> NDArray[np.float64]:
+        """Return what each block's warps did, in the order in which blocks begin; none if not all ran."""
+        if self._sampled or self._apart or not self._work:
+            return np.zeros(0)
+        indices, work = (np.concatenate(part) for part in zip(*self._work, strict=True))
+        return work[np.lexsort(indices.T)]
 
     def _add(self, line: int, name: str, value: float) -> None:
         if value:

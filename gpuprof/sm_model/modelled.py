@@ -4,9 +4,10 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from itertools import takewhile
+from heapq import heappop, heappush
+from itertools import islice, repeat, takewhile
 
 from msgspec import Struct
 
@@ -231,7 +232,9 @@ def _cycles(
     if each <= launch.resident and launch.handed_on < 2:  # who waits for another does much in vain
         launch, times = _busiest(launch, times, launch.blocks / each)
     # Of blocks that are all there at once, the one that does most ends last.
-    paths = _paths(launch, times, 0.0 if each <= launch.resident else 0.5)
+    at_once = each <= launch.resident
+    most = launch.busiest[0] * launch.blocks / each if at_once else 1.0
+    paths = _paths(launch, times, 0.0 if at_once else 0.5, most)
     steps = [
         steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources, launch.cluster)
         for block in blocks
@@ -270,6 +273,11 @@ def _cycles(
         tail = _life(plays[1], times, rest * warps) if rest else 0.0
         cycles = full * _life(plays[0], times, resident * warps) + tail
         least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
+    if not at_once and len({*launch.work}) > 1:
+        alone = _life(play(1, paths, deepcopy(steps)), times, warps)
+        used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
+        more = cycles * (1 - used) * (_unevenly(launch, device, each / cycles, 1 / alone) - 1)
+        tail, cycles = tail + more, cycles + more
     cycles += _handing_on(launch, plays[0], times, rates)
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
     tail, cycles = tail + later, cycles + later
@@ -302,6 +310,41 @@ def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[P
     return launch, times
 
 
+def _unevenly(launch: PlayedLaunch, device: Device, together: float, alone: float) -> float:
+    """Return how much longer blocks take than if all did as much, at least 1.
+
+    They begin in order on the SM that has room first, and those of an SM share its speed.
+
+    Args:
+        launch: That they are of.
+        device: With its SMs.
+        together: What an SM does in a cycle, in mean blocks.
+        alone: What it does in a cycle for one block at most.
+    """
+    mean = sum(launch.work) / len(launch.work)
+    sms = device.sm_count
+
+    def last(work: Iterator[float]) -> float:
+        # Of each SM: how far it has come, in work of each of its blocks, and where these end.
+        come, ends = [0.0] * sms, [list[float]() for _ in range(sms)]
+        for number, each in enumerate(islice(work, launch.resident * sms)):
+            heappush(ends[number % sms], each)
+        events, now = [(0.0, sm) for sm in range(sms)], 0.0
+        while events:
+            now, sm = heappop(events)
+            held = ends[sm]
+            if now:
+                come[sm] = heappop(held)
+                for each in islice(work, 1):
+                    heappush(held, come[sm] + each)
+            if held:
+                cycles = (held[0] - come[sm]) * max(1 / alone, len(held) / together)
+                heappush(events, (now + cycles, sm))
+        return now
+
+    return max(1.0, last(each / mean for each in launch.work) / last(repeat(1.0, len(launch.work))))
+
+
 def _shared(
     steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmSurroundings
 ) -> Mapping[str, float]:
@@ -327,13 +370,16 @@ def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[f
     )
 
 
-def _paths(launch: PlayedLaunch, times: Sequence[float], block_place: float) -> list[tuple[int, ...]]:
+def _paths(
+    launch: PlayedLaunch, times: Sequence[float], block_place: float, most: float = 1.0
+) -> list[tuple[int, ...]]:
     """Return the ways of the warps of a block, which differ where not all do the same.
 
     Args:
         launch: That they are of.
         times: How often a warp executes each block of machine code, on average.
         block_place: The block's among all, from 0 to 1: the first ones do most.
+        most: How many times as much as the mean block the busiest one does.
     """
     blocks = launch.code.blocks
     loops = loops_of(blocks)
@@ -343,7 +389,7 @@ def _paths(launch: PlayedLaunch, times: Sequence[float], block_place: float) -> 
         if times[number] and any(one.name in _COPYING for one in block.instructions)
     }
     ways = {*ways_to(blocks, times, some)}
-    by_some, differ = uneven(blocks, times, loops, launch.warps)
+    by_some, differ = uneven(blocks, times, loops, launch.warps, most)
     if not some and by_some:
         together = {number for number, block in enumerate(blocks) if is_met_at(block)}
         ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, together)}
@@ -352,7 +398,8 @@ def _paths(launch: PlayedLaunch, times: Sequence[float], block_place: float) -> 
     roles = min(_ROLES, launch.warps)
     places = [(role + 0.5) / roles for role in range(roles)]
     return [
-        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place) for place in places
+        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place, most)
+        for place in places
     ]
 
 

@@ -36,6 +36,7 @@ def usual_path(
     behind: Mapping[tuple[int, int], float] | None = None,
     place: float = _BEHIND,
     block_place: float = _BEHIND,
+    most: float = 1.0,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
@@ -48,13 +49,14 @@ def usual_path(
             these do.
         place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
         block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
+        most: How many times as much as the mean block the busiest one does.
     """
     behind = dict(behind or {})
     passes = {header: passes_of(header, loop, times) for header, loop in loops.items()}
-    alone = _alone(loops, times)
+    varied = _varied(loops, times, most)
     places = {
         header: block_place if any(is_met_at(blocks[one]) for one in loops[header].body) else place
-        for header in alone
+        for header in varied
     }
     played = {
         header: _played(header, loop, blocks, times, passes[header] - places.get(header, _BEHIND))
@@ -163,7 +165,7 @@ def is_met_at(block: Block) -> bool:
 
 
 def uneven(
-    blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop], warps: int
+    blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop], warps: int, most: float
 ) -> tuple[set[int], bool]:
     """Return the blocks that some warps of a block execute, and whether their passes of a loop differ."""
     inside = {number for loop in loops.values() for number in loop.body}
@@ -173,18 +175,24 @@ def uneven(
         if count * warps >= _BY_SOME
         and (count < _BEHIND if number in inside else count * warps <= warps - _BY_SOME)
     }
-    passes = [passes_of(one, loops[one], times) for one in _alone(loops, times)]
+    passes = [passes_of(one, loops[one], times) for one in _varied(loops, times, most)]
     return some, any(abs(each - round(each)) > _EVEN for each in passes)
 
 
-def _alone(loops: Mapping[int, Loop], times: Sequence[float]) -> set[int]:
-    """Return the loops that stand in no other one and have none in them, by the blocks where they begin."""
+def _varied(loops: Mapping[int, Loop], times: Sequence[float], most: float) -> set[int]:
+    """Return the loops of which some warps make a pass more than others, by the blocks where they begin.
+
+    These stand in no other one, and one that has others in it is among them where the busiest block does as
+    much more than the mean one as a pass more would be.
+    """
     gone = {one: loop for one, loop in loops.items() if times[one]}
-    return {
-        one
-        for one, loop in gone.items()
-        if not any(one in other.body or begin in loop.body for begin, other in gone.items() if begin != one)
-    }
+    found = set()
+    for one, loop in gone.items():
+        passes = passes_of(one, loop, times)
+        alone = not any(begin in loop.body for begin in gone if begin != one)
+        if alone or 1 + _EVEN < ceil(passes) / passes <= most * (1 + _EVEN):
+            found.add(one)
+    return {one for one in found if not any(one in gone[other].body for other in gone if other != one)}
 
 
 def _held(ways: list[int], loop: Loop, *, again: bool) -> list[int]:

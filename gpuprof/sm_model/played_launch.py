@@ -35,6 +35,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
         shared_bytes: Of a block.
         cluster: Blocks that lie side by side in one group of SMs.
         busiest: Of the SM that does most, its shares of what warps execute, and of passes through L1.
+        work: What each block does, relative to others, in the order in which they begin; empty if not known.
     """
 
     code: MachineCode
@@ -49,6 +50,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
     shared_bytes: int = 0
     cluster: int = 1
     busiest: tuple[float, float] = (0.0, 0.0)
+    work: Sequence[float] = ()
 
     def most_blocks(self, device: Device) -> int:
         """Return how many of its blocks the SM has that has most."""

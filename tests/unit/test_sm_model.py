@@ -4,7 +4,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from random import Random
 from types import SimpleNamespace
@@ -419,6 +419,43 @@ def test_of_blocks_that_are_all_there_the_one_that_does_most_ends_last() -> None
     assert (uneven - even) / (twice - even) == pytest.approx(1.0, abs=0.25)
 
 
+def test_the_block_that_does_most_makes_a_pass_more_of_a_loop_around_others() -> None:
+    load = ["LDG.E R2, [R4]", "FADD R0, R0, R2"]
+    code = code_of(
+        (["MOV R0, R1"], (1,)),
+        (["BAR.SYNC 0x0"], (2,)),
+        ([*load, "BRA 2"], (2, 3)),
+        (["BRA 1"], (1, 4)),
+        (["EXIT"], ()),
+    )
+
+    def us(passes: float, more: float = 1.0) -> float:
+        launch = launch_of(code, [1, passes, 9 * passes, passes, 1], 528, distant=0.0)
+        return modelled([replace(launch, busiest=(more / 132, more / 132))], H200).us
+
+    # As where blocks share out the passes, and as where one makes three of them and others two.
+    assert us(2.25) == pytest.approx(us(2), rel=0.05)
+    assert us(2.25, 3 / 2.25) == pytest.approx(us(3), rel=0.05)
+    # Passes that differ in what they do.
+    assert us(2.25, 1.1) == us(2.25)
+
+
+def test_an_sm_whose_blocks_do_more_ends_later() -> None:
+    def us(blocks: int, heavy: Callable[[int], bool]) -> float:
+        work = [9.0 if heavy(one) else 1.0 for one in range(blocks)]
+        launch = launch_of(LOOP, [1, 500, 1], blocks, distant=0.0)
+        return modelled([replace(launch, work=work)], H200).us
+
+    known = modelled([launch_of(LOOP, [1, 500, 1], 1056, distant=0.0)], H200).us
+    assert us(1056, lambda one: False) == known
+    # Of the blocks that begin first these four share an SM, or have one each; four of the last begin late.
+    together, apart = us(1056, lambda one: one in (0, 132, 264, 396)), us(1056, lambda one: one < 4)
+    late = us(1056, lambda one: one >= 1052)
+    assert known < apart < min(together, late)
+    # They all begin at once where there are no more.
+    assert us(528, lambda one: one < 4) == us(528, lambda one: False)
+
+
 def test_the_busiest_sm_has_blocks_whose_warps_all_go_on() -> None:
     rest = (["LDG.E R2, [R4]", "FADD R0, R0, R2", "BRA 1"], (1, 2)), (["EXIT"], ())
     code = code_of((["MOV R0, R1", "@P0 EXIT"], (1,)), *rest)
@@ -688,8 +725,10 @@ def test_l1_holds_what_a_launch_stores_in_place_of_what_it_loads() -> None:
 def test_l1_passes_data_by_banks_and_by_where_it_finds_lines() -> None:
     """As an H200 took cycles for a warp's loads of words, so many bytes from each lane to the next."""
     cycles = {4: 1.15, 8: 2.1, 36: 3.04, 64: 15.5, 128: 32.1, 132: 8.73, 192: 16.1, 800: 12.9, 1332: 10.5}
+    cycles |= {3600: 13.4, 12000: 14.9}
     for apart, taken in cycles.items():
-        places = [np.arange(32) * apart // 4 + step for step in range(32)]
+        # There the array began at a multiple of two megabytes.
+        places = [np.arange(32) * apart // 4 + step + (2 << 20) // 4 - 1024 for step in range(32)]
         assert watched(places, reads=True)["passes"] / 32 == pytest.approx(taken, rel=0.2), apart
     # Stores were not measured.
     assert not watched([np.arange(32)], reads=False)["passes"]

@@ -384,6 +384,7 @@ def played(
                     result.busiest.get("block_warps", 0.0) / max(1.0, float(result.block_warps.sum())),
                     result.busiest.get("l1_passes", 0.0) / max(1.0, result.counters["l1_passes"]),
                 ),
+                work=result.block_work.tolist(),
             )
         )
     return modelled(played, device)

@@ -42,8 +42,10 @@ _BANKS = 32
 #: L1 finds four lines in a pass, one in each of four parts. The part that has a line, by the last bits of its
 #: number: from an H200, where lanes of a warp read an element each, 4 to 16,384 bytes from one to the next.
 _PARTS = np.zeros(1, np.int64)
-for _part in (1, 2, 1, 2, 3, 1, 2):
+for _part in (1, 2, 1, 2, 3, 1, 2, 3, 2, 1, 2, 1):
     _PARTS = np.append(_PARTS, _PARTS ^ _part)
+#: Bytes from a multiple of two megabytes to where an array begins on a card: poison stands before it.
+_BEGINS = 4096
 #: Its multiples, without their whole parts, are evenly spread.
 _GOLDEN = 0.6180339887498949
 
@@ -229,11 +231,12 @@ class CacheWatch(Observer):
             each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
         found = _distinct(each >> _SECTOR - _WORD)
         if reads:
-            seen["passes"] += _passes(each, one.size, found)
+            lines = _distinct(found - (buffer.address - _BEGINS >> _SECTOR) >> _LINE_SECTORS)
+            seen["passes"] += _passes(each, one.size, lines)
         seen["sectors"] += len(found)
-        lines = _lines(found, self.moving.get(key))
-        seen["lines"] += lines[0]
-        seen["placed_lines"] += sum(lines)
+        touched = _lines(found, self.moving.get(key))
+        seen["lines"] += touched[0]
+        seen["placed_lines"] += sum(touched)
         seen["warps"] += len(_distinct(found >> _HIGH + _WORD - _SECTOR))
         self._left -= len(found)
         sectors: list[int] = found.tolist()
@@ -289,11 +292,11 @@ def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
     return [1 + int(np.count_nonzero(each[1:] != each[:-1])) for each in lines] * apart
 
 
-def _passes(words: Any, size: int, sectors: Any) -> int:
+def _passes(words: Any, size: int, lines: Any) -> int:
     """Passes of L1's data path: of each warp, words of its busiest bank, or lines of its busiest part."""
     if size > 1 << _WORD:
         words = words[..., None] + np.arange(size >> _WORD)
-    words, lines = _distinct(words), _distinct(sectors >> _LINE_SECTORS)
+    words = _distinct(words)
     warps = words >> _HIGH, lines >> _HIGH + _WORD - _SECTOR - _LINE_SECTORS
     banks = _most(warps[0], words % _BANKS, _BANKS)
     return int(np.maximum(banks, _most(warps[1], _PARTS[lines % len(_PARTS)], 4)).sum())
