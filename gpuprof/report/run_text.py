@@ -364,7 +364,7 @@ def _ending(case: Measurement) -> str:
     if case.outcome != "skipped":
         return f"exceeding the {exceeded_limit(case)}"
     if case.is_reference:
-        return "reference not available"
+        return "not available as reference"
     return _NOT_RUN.get(case.timing_reason or "", "not applicable")
 
 
