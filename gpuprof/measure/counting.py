@@ -72,8 +72,8 @@ class Counting:
         self._pool = Pool(seats, ahead=True)
         self.paused = self._pool.paused
         self.close = partial(self._pool.close, wait=False)
-        # What takes long does not begin when other processes have nothing left to do.
-        for case in sorted(expected, key=lambda case: -case.problem.array_bytes):
+        # What takes long, as a ladder's last rungs do, does not begin when others have nothing left to do.
+        for case in sorted(expected, key=lambda case: case.problem.array_bytes)[::-1]:
             if not case.is_reference:
                 with suppress(CaseSkipped):
                     self._job(case)

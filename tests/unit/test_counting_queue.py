@@ -129,3 +129,11 @@ def test_what_was_not_measured_is_not_waited_for(executors):
     behind.wait()
     behind.close()
     assert told == [0]
+
+
+def test_large_sizes_and_last_rungs_are_counted_first(executors, monkeypatch):
+    monkeypatch.setattr(counting, "usable_cores", lambda: 1)
+    behind = begin([], [case_of(name, size) for size in (32, 64) for name in ("naive", "reg_8x8")])
+    executors.wait_for(4)
+    behind.close()
+    assert executors.counted == [("reg_8x8", "64"), ("naive", "64"), ("reg_8x8", "32"), ("naive", "32")]
