@@ -79,7 +79,8 @@ def read_call(
     converted = {key: _converted(key, value) for key, value in arguments.items() if value is not None}
     numbers = {key: value for key, value in converted.items() if isinstance(value, int | float)}
     arrays = {key: value for key, value in converted.items() if not isinstance(value, int | float)}
-    values = MappingProxyType({**numbers, **{key: _read_only(array) for key, array in arrays.items()}})
+    given = {key: _read_only(_as_given(array, arguments[key])) for key, array in arrays.items()}
+    values = MappingProxyType({**numbers, **given})
     results = {key: _result(key, each, values, arrays.get(key)) for key, each in expected.items()}
     held = {key: arrays[key] if key in arrays else results[key] for key in arguments if key not in numbers}
     counts = {key: n for key, n in numbers.items() if not isinstance(arguments[key], bool | np.bool_)}
@@ -166,9 +167,26 @@ def _converted(name: str, value: Any) -> Array | int | float:
             f"{name} lies in memory column by column, and kernels get arrays row by row.",
             fix=f"Give {name}.T for its memory as it is, or numpy.ascontiguousarray({name}) to move it.",
         )
+    array = _plain(array)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+
+
+def _plain(array: Array) -> Array:
+    """Complex numbers as pairs of a last axis, and structs as bytes of one."""
+    if array.ndim and array.dtype.kind == "c":
+        return np.ascontiguousarray(array).view(array.real.dtype).reshape(*array.shape, 2)
+    if array.ndim and array.dtype.names:
+        return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, -1)
+    return array
+
+
+def _as_given(array: Array, given: Any) -> Array:
+    """The same of the type and shape that the program gave it in."""
+    kind = getattr(given, "dtype", None)
+    plain = not isinstance(kind, np.dtype) or (kind.kind != "c" and not kind.names)
+    return array if plain else array.view(kind)[..., 0]
 
 
 #: Types of PyTorch's of which NumPy knows nothing.
@@ -208,6 +226,8 @@ def _read_only(array: Array) -> Array:
 def _result(name: str, expectation: Expectation, values: Mapping[str, Any], given: Array | None) -> Array:
     """What an output must hold: of the shape of the output, and without a NaN."""
     result = _array(name, asked(name, expectation, values) if callable(expectation) else expectation)
+    if not result.dtype.names:
+        result = _plain(result)
     if result.dtype.kind not in "biufV":
         element_type(f"What is expected of {name}", result.dtype)
     if result.dtype == np.bool_:

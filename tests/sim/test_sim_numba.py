@@ -18,6 +18,9 @@ pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(2, 1000)).astype(np.float32)
 HALVES = RNG.normal(size=(2, 1000)).astype(np.float16)
+Z = (X + 1j * Y).astype(np.complex64)
+PAIRS = np.zeros(1000, [("a", np.int32), ("b", np.float32)])
+PAIRS["a"], PAIRS["b"] = np.arange(1000), X
 A, B = RNG.normal(size=(2, 40, 40)).astype(np.float32)
 
 
@@ -31,6 +34,13 @@ def saxpy(out, x, y, a):
     i = cuda.grid(1)
     if i < out.size:
         out[i] = scaled(x[i], a) + y[i]
+
+
+@cuda.jit
+def turned(out, z, pairs):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = z[i] * z[i] + float32(pairs[i].a * pairs[i].b)
 
 
 @cuda.jit
@@ -103,6 +113,7 @@ LINEAR = {"x": X, "y": Y, "a": np.float32(2)}
 CASES = {
     "saxpy": (saxpy, LINEAR, 2 * X + Y, 8, 128, {}),
     "product": (product, {"a": A, "b": B}, A @ B, (5, 5), (8, 8), {"absolute": 1e-4}),
+    "turned": (turned, {"z": Z, "pairs": PAIRS}, (Z * Z + PAIRS["a"] * PAIRS["b"]).astype("c8"), 8, 128, {}),
     "sums": (sums, {"x": X}, summed(X), 8, 128, {"absolute": 1e-4}),
     "transposed": (transposed, {"x": A[:, :30].copy()}, A[:, :30].T.copy(), (5, 4), (8, 8), {}),
     "halves": (
