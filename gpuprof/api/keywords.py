@@ -24,7 +24,9 @@ R = TypeVar("R")
 #: Where a function's help names them one by one.
 _PLACEHOLDER = "        **options: As below.\n"
 #: An option in a sentence, with a value that is told as a program gives it; and what programs call otherwise.
-_OPTION = re.compile(r"(?<![\w-])-(?:-(no-)?)?([a-zA-Z][a-z-]*)(?: (all|none|sim|\d+)(?![\w,:-]))?")
+_OPTION = re.compile(
+    r"(?<![\w-])-(?:-(no-)?)?([a-zA-Z][a-z-]*)(?: (all|none|sim|\d+(?:[x,]\d+)*)(?![\w,:-]))?"
+)
 _OTHERWISE = {
     **{"json": "save", "output": "save", "set_": "scalars"},
     **{"kernel": "kernels", "reference": "references"},
@@ -155,8 +157,13 @@ def _keyword(option: re.Match[str]) -> str:
     if row is None:
         return option[0]
     keyword = _OTHERWISE.get(row.name, row.name)
-    given = str(not no) if row.kind is bool else value and (value if value.isdecimal() else f'"{value}"')
-    return f"{keyword}={given}" if given else keyword
+    if row.kind is bool:
+        value = str(not no)
+    elif value and "x" in value:
+        value = str([tuple(map(int, one.split("x"))) for one in value.split(",")])
+    elif value and not value.isdecimal():
+        value = f'"{value}"'
+    return f"{keyword}={value}" if value else keyword
 
 
 def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -93,6 +93,13 @@ def test_what_is_out_of_range_is_refused_from_a_program_too(command):
                     run_options(command, {row.name: value})
 
 
+def test_blocks_of_an_error_are_told_as_a_program_gives_them():
+    error = InputError("It has none.", fix="Add --block 32x8,16x16 here, or --no-explain.")
+    told = r"Add block=\[\(32, 8\), \(16, 16\)\] here, or explain=False\."
+    with pytest.raises(InputError, match=told), keywords._in_keywords():
+        raise error
+
+
 def test_a_keyword_that_is_none_is_refused_with_the_nearest():
     with pytest.raises(TypeError, match=r"'blocks'. Did you mean block\?"):
         gpuprof.profile("transpose", blocks=8)
