@@ -110,6 +110,8 @@ class StreamingMultiprocessor:
         #: When each server is free again.
         self._data = self._l2 = self._dram = self._barrier = self._crowd = 0.0
         self._due = self._owed = self._served = 0.0
+        #: When answers to loads come that are not in L1 yet, and how long each keeps the data path.
+        self._coming = [(_NEVER, 0.0)]
         self._random = Random(0).random
         #: Lines of stores that wait to be sent: who stored to them, and how many; and who ever did.
         self._stored: dict[tuple[float, ...], float] = {}
@@ -225,6 +227,10 @@ class StreamingMultiprocessor:
         """Find out when the result of an instruction comes that was issued, and go on."""
         done, queued, taken, kind, far = now + step.latency, 0.0, now, step.kind, False
         if kind is _SHARED or kind is _LOAD or kind is _STORE or kind is _COPY:
+            coming = self._coming
+            while coming[0][0] <= now:  # what L2 answered has gone by the data path into L1
+                came, cycles = heappop(coming)
+                self._data = (self._data if self._data > came else came) + cycles
             start = self._data if self._data > now else now
             passes = step.asked.passes
             self._data = taken = start + passes
@@ -370,6 +376,9 @@ class StreamingMultiprocessor:
             later -= varies * (1 + log1p(-last))
             if (arrives := self._dram + rates.dram_latency + later) > done:
                 done, queued = arrives, self._dram + later - start
+        if step.kind is _LOAD:  # a sector alone comes in a cycle, two of a line do
+            each = max(step.asked.spread, SECTOR_BYTES / MOST_L2_BYTES)
+            heappush(self._coming, (done, sectors * each))
         return done, queued
 
     def _store(self, warp: ResidentWarp, step: Step, start: float) -> float:

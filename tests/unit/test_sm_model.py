@@ -71,6 +71,7 @@ PLAIN, USE = step_of(StepKind.PLAIN), step_of(StepKind.PLAIN, waits=(0,))
 TEN = [step_of(StepKind.PLAIN, pipe=1, cycles=1)] * 10
 LOAD = step_of(StepKind.LOAD, sets=0, passes=1, sectors=4)
 FAR = changed(LOAD, distant=1.0, late=1.0)
+SHARED = step_of(StepKind.SHARED, passes=1, latency=23)
 STORE, FENCE = step_of(StepKind.STORE, passes=1, sectors=16), step_of(StepKind.FENCE, latency=20)
 LINES = changed(STORE, lines=8, own=0.5)
 
@@ -94,7 +95,12 @@ RECKONED = {
     # Of every other that L1 lacks, every other came with the one before.
     "misses beside the miss before": (
         [changed(FAR, sectors=2, missing=0.5, brought=0.5), USE] * 16,
-        *(1, 4 * 709 + 4 * 305 + 8 * 41, 30),
+        *(1, 4 * 709 + 4 * 305 + 8 * 41 + 8 * 4, 30),
+    ),
+    # 400 sectors pass into L1 once they have come, two in a cycle, and shared memory waits for its data path.
+    "answers keep the data path": (
+        [changed(LOAD, sectors=400), USE, replace(SHARED, sets=1), step_of(StepKind.PLAIN, waits=(1,))],
+        *(1, 400 + 300 + 200 + 23, 3),
     ),
     # One asks for the four sectors of all; each waits as long.
     "warps that share data": ([changed(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 1),

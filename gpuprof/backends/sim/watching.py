@@ -42,7 +42,7 @@ _BANKS = 32
 #: L1 finds four lines in a pass, one in each of four parts. The part that has a line, by the last bits of its
 #: number: from an H200, where lanes of a warp read an element each, 4 to 16,384 bytes from one to the next.
 _PARTS = np.zeros(1, np.int64)
-for _part in (1, 2, 1, 2, 3, 1, 2, 3, 2, 1, 2, 1):
+for _part in (1, 2, 1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3, 1):
     _PARTS = np.append(_PARTS, _PARTS ^ _part)
 #: Bytes from a multiple of two megabytes to where an array begins on a card: poison stands before it.
 _BEGINS = 4096
