@@ -102,7 +102,7 @@ def _print_item(writer: "_TerminalWriter", item: Content) -> None:
 
 
 def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
-    """Answers of several sizes below each other, their lead said once; a lone one says what to do next."""
+    """Answers of several sizes below each other, their lead said once; what to do next about one kernel."""
     rows = []
     for number, tile in enumerate(tiles):
         lead = "" if number and tile.lead == tiles[number - 1].lead else tile.lead
@@ -116,8 +116,9 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
     else:
         for tile in tiles:
             writer.paragraph(tile.lead, f"{tile.size}: {tile.kernel}, {tile.said}", "strong")
-    if len(tiles) == 1 and tiles[0].action:
-        writer.paragraph("Next:", tiles[0].action, "strong")
+    first, *others = tiles
+    if first.action and all(tile.kernel == first.kernel for tile in others):
+        writer.paragraph(f"Next at {first.size}:" if others else "Next:", first.action, "strong")
 
 
 class _TableLayout:
