@@ -29,10 +29,11 @@ _DIRECTIVE = re.compile(r"[^!-~]*(?:#|%:|\?\?=)[^!-~]*(?P<word>\w*)(?P<rest>.*)"
 _NAME_FILES = ("include", "include_next", "import", "embed", "using", "include_alias")
 _MAY_BE_ONE = re.compile(r"#|%:|\?\?=")
 _DEFINE = re.compile(r"(?:#|%:|\?\?=)[^!-~]*define[^!-~]+(?P<name>\w+)(?P<value>.*)")
-_OPTION = re.compile(r"(?:-D ?|--define-macro=)(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
+_OPTION = re.compile(r"(?:-D ?|--define-macro=)(?P<name>\w+)(?P<value>(?:\([^=]*\))?=.*)", re.DOTALL)
 _NAME = re.compile(r'\s*(?:"(?P<quoted>[^"\n]*)"|<(?P<angled>[^>\n]*)>)[\s;]*')
-#: Of a macro that no compiler knows by itself, as `__FILE__` is known.
-_MACRO = re.compile(r"\s*(?P<name>[A-Za-z]\w*)\s*", re.ASCII)
+#: Of a macro that no compiler knows by itself, as `__FILE__` is known; CUTLASS has one with a parameter.
+_MACRO = re.compile(r"\s*(?P<name>[A-Za-z]\w*)\s*(?:\((?P<argument>[\w./]+)\)\s*)?", re.ASCII)
+_OF_ONE = re.compile(r"\((?P<parameter>[A-Za-z]\w*)\)\s*(?P<text><[^#]*)", re.ASCII)
 #: A question that is written out.
 _ASKS = re.compile(
     r'(?P<word>__has_(?:include|embed)\w*)\s*\((?P<name>\s*(?:"[^"\n]{0,500}"|<[^>\n]{0,500}>)\s*|[^()]*)\)?'
@@ -70,17 +71,26 @@ def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[
         for name, text in texts.items()
     }
     definitions = [*_definitions(codes.values())]
-    typed = [(match["name"], match["value"]) for option in options if (match := _OPTION.fullmatch(option))]
+    matches = [match for option in options if (match := _OPTION.fullmatch(option))]
+    typed = [(match["name"], match["value"].replace("=", " ", 1)) for match in matches]
     values: dict[str, set[str]] = {}
     for name, value in (*typed, *definitions):
         values.setdefault(name, set()).add(value.strip())
-    known = {
-        name for name, texts_of in values.items() if all(_operand(text, given) == text for text in texts_of)
-    }
+
+    def named(value: str, argument: str | None) -> bool:
+        """Whether a macro of this value is a name that may stand there, and no macro changes that."""
+        if argument is not None:
+            of_one = _OF_ONE.fullmatch(value)
+            value = re.sub(rf"\b{of_one['parameter']}\b", argument, of_one["text"]) if of_one else ""
+        changed = value.startswith("<") and any(word in values for word in _WORD.findall(value))
+        return _operand(value, given) == value and not changed
 
     def operand(text: str) -> str | None:
         macro = _MACRO.fullmatch(text)
-        return _operand(text, given) if macro is None else text if macro["name"] in known else None
+        if macro is None:
+            return _operand(text, given)
+        meant = values.get(macro["name"], ())
+        return text if meant and all(named(value, macro["argument"]) for value in meant) else None
 
     def answered(text: str) -> str:
         return _ASKS.sub(lambda asked: _answered(asked, operand), text)

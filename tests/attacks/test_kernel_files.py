@@ -120,6 +120,11 @@ WAYS = {
     "macro": '#define WHERE "{secret}"\n#include WHERE',
     "macro made of text": "#define TEXT(x) #x\n#define WHERE TEXT({secret})\n#include WHERE",
     "macro with two meanings": '#define AT "near.h"\n#undef AT\n#define AT "{secret}"\n#include AT',
+    "macro with a macro in it": "#define up ..\n#define AT <{ups}{secret}>\n#include AT",
+    "macro with an argument": '#define AT(x) <{up}/x>\n#include AT({secret})',
+    "macro with a macro as its argument": "#define up ..\n#define AT(x) <{xs}{secret}>\n#include AT(up)",
+    "macro with another parameter": '#define AT(x, y) <y>\n#include AT(near.h)\n#include "{secret}"',
+    "macro that pastes": "#define up ..\n#define AT(x) <u ## x/{up}{secret}>\n#include AT(p)",
     "macro on two lines": '#define AT "near.h"\n#undef AT\n#define A\\\nT "{secret}"\n#include AT',
     "name of the file": '#line 1 "{secret}"\n#include __FILE__',
     "line joined": '#inc\\\nlude "{secret}"',
@@ -143,10 +148,20 @@ OF_NOBODY = ("link", "hidden", "working directory")
 def test_no_line_of_a_file_elsewhere_gets_into_a_log(places, way):
     secret = places.parent / "secret.h"
     (places / "far.h").write_text(f'#include "{secret}"\n')
-    kernel = kernel_of(places, code=WAYS[way].replace("{secret}", str(secret)) + "\n" + CODE)
+    words = {
+        "{secret}": str(secret),
+        "{up}": "/".join([".."] * 20),
+        "{ups}": "/".join(["up"] * 20),
+        "{xs}": "/".join("x" * 20),
+    }
+    text = WAYS[way]
+    for word, meant in words.items():
+        text = text.replace(word, meant)
+    kernel = kernel_of(places, code=f"{text}\n{CODE}")
     said = compiled(kernel)
     assert "SECRET_TOKEN" not in said
     assert not any("SECRET_TOKEN" in text for text in kernel.headers.values())
+    assert "may not include" in said or not way.startswith("macro"), "the compiler opened it"
     folder = ".., seen from the file" if way.startswith("upwards") else ""
     assert said == "" if way in OF_NOBODY else f"type their folder: -I {folder}" in said
 
@@ -190,6 +205,8 @@ def test_what_a_kernel_may_include_is_found(places):
 #include "cuda_fp16.h"
 #include <cstdint>
 #define NEAR "near.h"
+#define OF_CUDA(name) <cuda/std/name>
+#include OF_CUDA(limits)
 #if 0
 #include "/etc/passwd"
 #include "../secret.h"
