@@ -122,6 +122,14 @@ BODY
     if (t == 0 && blockIdx.x == 0« && x[0] > 1e30f¦»)
         atomicExch(flag + 2, 7); // 2
 
+//:: a flag that nobody sets, and a count of how often it was looked at
+//: words = [
+//:     "line @1: flag[2] to change, which holds 0; no line would write it",
+//: ]
+    if (t == 0)
+        while (*(volatile int *)(flag + 2) «=¦!»= 0) // 1
+            atomicAdd(flag + 1, 1);
+
 //:: flags that nobody sets, one for each warp
 //: words = [
 //:     "Waiting: warps 0–2 and lanes 0–3 of warp 3 of 2 blocks, line @1: flag[0] and 3 more to change, which holds 0; no line",

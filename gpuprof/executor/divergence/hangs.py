@@ -167,7 +167,7 @@ class Hang:
         loop = min(inside, key=lambda one: len(one.body))
         items = [item for number in sorted(loop.body) for item in self._flow[number].body]
         read = next(
-            i for i in items if i.opcode[0] in ("ld", "atom") and not set(_results(i)).isdisjoint(loop.found)
+            i for i in items if i.opcode[0] in ("ld", "atom") and not loop.tested.isdisjoint(_results(i))
         )
         address = address_of(read)
         assert address is not None
@@ -183,7 +183,7 @@ class Hang:
 
         def tell(position: Position) -> Told:
             place = self._place(read, address, position)
-            value = self._held(next(name for name in _results(read) if name in loop.found), position)
+            value = self._held(next(name for name in _results(read) if name in loop.tested), position)
             where = "{}" if place else "memory"
             return Told(f"{where} to change, which holds {value}{self._would('write it', lines)}", place)
 

@@ -38,12 +38,14 @@ _CONSTANT = {"param", "const", "local", "nc"}
 class WaitingLoop(Struct, frozen=True):
     """A loop in which memory is read that others may change meanwhile.
 
-    `found` are registers that hold what an iteration read, `given` those that say where it read, and what it
-    wrote where. It is `near` if it reads shared memory only, which threads of its own block alone can change.
+    `found` are registers that hold what an iteration read, of which those that are `tested` decide whether it
+    is the last; `given` say where it read, and what it wrote where. It is `near` if it reads shared memory
+    only, which threads of its own block alone can change.
     """
 
     header: int
     found: tuple[str, ...]
+    tested: frozenset[str]
     given: tuple[str, ...]
     near: bool
     body: frozenset[int]
@@ -169,11 +171,12 @@ def _waiting(blocks: list[BasicBlock], header: int, body: set[int], last: int) -
     reads = [i for i in items if i.opcode[0] in _READS and not _CONSTANT & set(i.opcode)]
     writes = [i for i in items if _stores(i) and not _CONSTANT & set(i.opcode)]
     found = dict.fromkeys(name for item in reads for name in reads_and_writes(item)[1])
-    if not _left_by(blocks, body, _in_each_iteration(blocks, header, body, (last,))).intersection(found):
+    tested = _left_by(blocks, body, _in_each_iteration(blocks, header, body, (last,))).intersection(found)
+    if not tested:
         return None
     given = dict.fromkeys(name for item in (*reads, *writes) for name in reads_and_writes(item)[0])
     near = all("shared" in item.opcode for item in reads)
-    return WaitingLoop(header, tuple(found), tuple(given), near, frozenset(body))
+    return WaitingLoop(header, tuple(found), frozenset(tested), tuple(given), near, frozenset(body))
 
 
 def _left_by(blocks: list[BasicBlock], body: set[int], each_iteration: frozenset[int]) -> set[str]:
