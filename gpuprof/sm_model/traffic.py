@@ -3,11 +3,12 @@
 """What one executed memory instruction asks for: exact counts of its source line, over its executions."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from gpuprof.executor import predecessors
 from gpuprof.machine_code.sass import MachineCode, SassInstruction
 from gpuprof.records import replace
 
@@ -120,6 +121,32 @@ class TrafficSites(Struct, frozen=True):
                 if (place := self.place(one))[1]:
                     found[place] += times
         return found
+
+    def told_by_requests(self, most: Sequence[float]) -> list[float]:
+        """Return `times`, and of loops that may never be gone through what their requests tell.
+
+        As often as what was counted at a place and no other block asked for, the one with most first.
+
+        Args:
+            most: How often each block may execute.
+        """
+        asked = [
+            # Who waits in a loop asks as often as it takes.
+            Counter(self.place(one) for one in block.instructions if "STRONG" not in one.opcode)
+            for block in self.code.blocks
+        ]
+        known, times = self.executed(), list(self.times)
+        left = {place: seen.get("requests", 0.0) - known[place] for place, seen in self.requests.items()}
+        before = predecessors(self.code.blocks)
+        for number in sorted(range(len(asked)), key=lambda one: -asked[one].total()):
+            if not times[number] and math.isinf(most[number]):
+                here = {place: count for place, count in asked[number].items() if place in left}
+                times[number] = max(0.0, *(left[place] / count for place, count in here.items()), 0.0)
+                for place, count in here.items():
+                    left[place] -= count * times[number]
+                for one in before[number]:
+                    times[one] = times[one] or min(most[one], times[number])
+        return times
 
 
 def traffic_of(

@@ -686,6 +686,23 @@ def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000, copi
     return watch.seen[0, 0, reads]
 
 
+def test_requests_tell_how_often_a_loop_is_gone_through_that_may_be_left_out() -> None:
+    def times(load: str, requests: float) -> list[float]:
+        loads = [f"{load} R{register}, [R4]" for register in (2, 3)]
+        code = code_of(
+            (loads[:1], (1, 3)), (["MOV R0, R1"], (2,)), ([*loads, "BRA 2"], (2, 3)), (["EXIT"], ())
+        )
+        seen = {(1, "global_load"): {"requests": requests}}
+        sites = TrafficSites(code, [4, 0, 0, 4], {}, seen, {}, (4, 1, 1), 132)
+        return sites.told_by_requests([4, 4, math.inf, 4])
+
+    # Four loads before the loop, and two in each of its passes, which each warp comes to.
+    assert times("LDG.E", 24) == [4, 4, 10, 4]
+    assert times("LDG.E", 4) == [4, 0, 0, 4]
+    # How often one asks who waits is not known.
+    assert times("LDG.E.STRONG.GPU", 24) == [4, 0, 0, 4]
+
+
 def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     lanes = np.arange(32)
     # 32 rows of 128 bytes, a sector of each at a time: DRAM answers with two.

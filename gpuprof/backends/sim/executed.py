@@ -349,8 +349,9 @@ def played(
     """
     if isinstance(weights, NoLink):
         raise NotModelled(weights.reason)
-    sites = [
-        TrafficSites(
+    sites, every = [], []
+    for number, (one, (link, times), result) in enumerate(zip(case.launches, weights, results, strict=True)):
+        site = TrafficSites(
             link.code,
             [low for low, _ in times],
             link.sources,
@@ -358,16 +359,17 @@ def played(
             one.grid,
             device.sm_count * occupancy_of(device, one, compiled[one.entry]).blocks_per_sm,
         )
-        for number, (one, (link, times), result) in enumerate(
-            zip(case.launches, weights, results, strict=True)
+        least = site.told_by_requests([high for _, high in times])
+        sites.append(replace(site, times=least))
+        every.append(
+            [(now, now if now > low else high) for now, (low, high) in zip(least, times, strict=True)]
         )
-    ]
     written = sum(spec.nbytes for spec in case.problem.outputs)
     unwritten = constants_of(device).unwritten_bytes
     traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes, unwritten)
     elsewhere, played = stands_elsewhere(case), []
-    for number, (one, (link, times), asked, result) in enumerate(
-        zip(case.launches, weights, traffic, results, strict=True)
+    for number, (one, (link, _), times, asked, result) in enumerate(
+        zip(case.launches, weights, every, traffic, results, strict=True)
     ):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
