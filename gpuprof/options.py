@@ -445,13 +445,13 @@ def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
 def _value(row: Option, given: Any) -> Any:
     value = row.read(given)
     if row.among and value not in row.among:
-        raise InputError(f"{row.name} is {value!r}.", fix=f"Give {' or '.join(row.among)}.")
+        raise InputError(f"{row.long} is {value!r}.", fix=f"Give {' or '.join(row.among)}.")
     if row.within is not None and (value is not None or row.default is not None):
         number = isinstance(value, int if row.kind is int else (int, float)) and not isinstance(value, bool)
         least, most = row.within
         if not number or not least <= value <= most:
             what = "a whole number" if row.kind is int else "a number"
-            raise InputError(f"{row.name} is {value!r}.", fix=f"Give {what} from {least} to {most:,}.")
+            raise InputError(f"{row.long} is {value!r}.", fix=f"Give {what} from {least} to {most:,}.")
     return value
 
 
