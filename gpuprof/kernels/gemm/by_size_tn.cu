@@ -13,5 +13,5 @@ bottleneck = "That of the chosen kernel."
 [[choose]]
 kernel = ["e4m3_split", "e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3_split_128", "e4m3_192_beside", "e4m3", "e4m3_turns"]
 when = "1"
-least = "8420000 + 609 * CYCLES + 67400 * WAITS + 2120 * WRITES + 1180000 * SPLIT"
+least = "5120000 + 377 * CYCLES + 37000 * WAITS + 1240 * WRITES + 672000 * SPLIT"
 */

@@ -172,7 +172,7 @@ WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)"
 FETCHED = "(BM * (20 + WITHIN) // BESIDE + BN * BESIDE * (10 + WITHIN) // SHARING) * cdiv(TILES, WAVES) * CLUSTER * 72900 // l2_bytes"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"
 CYCLES = "WAITS * (15 + 8 * min(1, SHARING - 1) + max(BM * BN * 15 // 512, (27 * BM + 5 * (BM // 64) * BN) // 10, FETCHED))"
-WRITES = "((1 if IN_TURN else WAVES) + SPLIT) * BM * BN // 32"
+WRITES = "((1 if IN_TURN else min(WAVES, 2) if LATE and K >= 8 * BK else WAVES) + SPLIT) * BM * BN // 32" # beside a long k all tiles but the last cost as one
 
 [parameters]
 BM = 128     # rows of C per block
