@@ -211,9 +211,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int tiles = tiles_m * tiles_n;
     const int rank = blockIdx.x % CLUSTER;
     const int own = place_by_gpc<GPCS, CLUSTER>(); // tile of the block
-    const int pairs = (K + 2 * BK - 1) / (2 * BK); // of tiles of k, of which this block takes some; beyond K are zeros
-    const int first = SPLIT ? (int)((long long)pairs * rank / CLUSTER) * 2 : 0;
-    const int last = SPLIT ? (int)((long long)pairs * (rank + 1) / CLUSTER) * 2 : pairs * 2;
+    const int depth = (K + BK - 1) / BK; // tiles of k, of which this block takes some
+    const int first = SPLIT ? (int)((long long)depth * rank / CLUSTER) : 0;
+    const int last = SPLIT ? (int)((long long)depth * (rank + 1) / CLUSTER) : depth;
     const auto find = [&](int tile, int &m0, int &n0) {
         const int panel = tile / (PANEL * tiles_n);
         const int in_panel = tile % (PANEL * tiles_n);
@@ -292,37 +292,51 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 arrive_at_all<SHARING>(empty + 8 * (turn % STAGES));
             }
         };
-        float b[2][BK / 2]; // for each 8 k those of the lane's two columns at k and at k + 4; of two tiles
+        constexpr int HELD = RELEASING > 1 ? 2 : 3; // tiles of B: one is loaded while two are multiplied, unless threads fetch it
+        float b[HELD][BK / 2]; // for each 8 k those of the lane's two columns at k and at k + 4
+        const auto load = [&](unsigned turn, float (&held)[BK / 2]) {
+            wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
+            const unsigned b_tile = stages + turn % STAGES * STAGE + A_BYTES + box * ROW_BYTES + lane / 4 % 2 * 8;
+#pragma unroll
+            for (int i = 0; i < BK / 2; i += 2) {
+                const int k = i * 2 + k_lane;
+                const float2 both = load2(b_tile + k * ROW_BYTES + (piece ^ k % 8) * 16);
+                held[i] = both.x;
+                held[i + 1] = both.y;
+            }
+        };
 #pragma unroll 1
         for (int tile = own; tile < tiles; tile += gridDim.x / CLUSTER) {
             float sum[BM / 2];
-            const auto multiply = [&](int k_tile, float (&held)[BK / 2]) {
-                wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
+            const auto multiply = [&](int k_tile, float (&held)[BK / 2], float (&next)[BK / 2]) {
+                if (RELEASING > 1) // which threads fill only when the tile before the last is released
+                    load(turn, held);
                 const unsigned a_tile = stages + turn % STAGES * STAGE;
-                const unsigned b_tile = a_tile + A_BYTES + box * ROW_BYTES + lane / 4 % 2 * 8;
-#pragma unroll
-                for (int i = 0; i < BK / 2; i += 2) {
-                    const int k = i * 2 + k_lane;
-                    const float2 both = load2(b_tile + k * ROW_BYTES + (piece ^ k % 8) * 16);
-                    held[i] = both.x;
-                    held[i + 1] = both.y;
-                }
                 begin_products();
 #pragma unroll
                 for (int k = 0; k < BK; k += 8)
                     multiply_columns(sum, held + k / 2, rows_of_k(a_tile + k * 4), k_tile + k > first);
                 close_products();
+                if (RELEASING == 1 && k_tile + 1 < last)
+                    load(turn + 1, next);
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
                 if (k_tile > first)
                     release(turn - 1);
                 ++turn;
             };
+            if (RELEASING == 1 && first < last)
+                load(turn, b[0]);
+            int k_tile = first;
 #pragma unroll 1
-            for (int k_tile = first; k_tile < last; k_tile += 2) {
-                multiply(k_tile, b[0]);
-                multiply(k_tile + 1, b[1]);
-            }
+            for (; k_tile + HELD <= last; k_tile += HELD)
+#pragma unroll
+                for (int i = 0; i < HELD; ++i)
+                    multiply(k_tile + i, b[i], b[(i + 1) % HELD]);
+#pragma unroll
+            for (int i = 0; i < HELD - 1; ++i)
+                if (k_tile + i < last)
+                    multiply(k_tile + i, b[i], b[i + 1]);
             int m0, n0;
             find(tile, m0, n0); // while tensor cores multiply
             wait_for_products<0>();
@@ -363,16 +377,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     c += (size_t)8 * N;
                 }
 #else
-                const int row = m0 + begin / 4 * 8 + k_lane * 2;
+                const int row = m0 + k_lane * 2;
                 const int column = n0 + box + piece * 4 + lane / 4 % 2 * 2;
                 const int left = column < N ? M - row : 0;
                 const auto each = [&](auto act) { // of the pairs of neighbours that exist
                     size_t at = (size_t)row * N + column;
 #pragma unroll
-                    for (int i = begin; i < end; i += 4) {
+                    for (int i = 0; i < BM / 2; i += 4) {
 #pragma unroll
                         for (int j = 0; j < 2; ++j)
-                            if ((i - begin) * 2 + j < left)
+                            if (begin <= i && i < end && i * 2 + j < left)
                                 act(i + j, (float2 *)(C + at + j * N));
                         at += (size_t)8 * N;
                         asm volatile("" : "+l"(at)); // compilers else multiply anew for each
@@ -380,7 +394,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 };
                 if (alpha != 1)
 #pragma unroll
-                    for (int i = begin; i < end; ++i)
+                    for (int i = 0; i < BM / 2; ++i)
                         sum[i] *= alpha;
                 if (beta != 0)
                     each([&](int i, const float2 *old) {
