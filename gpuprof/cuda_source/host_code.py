@@ -224,6 +224,10 @@ def _is_of_the_host(declaration: Declaration) -> bool:
             return False  # a macro that stands for who knows what
         if "__host__" not in words and _may_be_marked(words):
             return False
+        if words[-1:] in (["struct"], ["class"], ["union"]):
+            return False  # a type, whose attribute a macro makes
+        if words[:1] == ["auto"] and "{" not in declaration.code:
+            return False  # what has no body is there for its type, as where a template asks for a member
         return not {"constexpr", "consteval"}.intersection(words)
     if _KEPT.match(declaration.code) or _CONSTANT.search(declaration.head):
         return False

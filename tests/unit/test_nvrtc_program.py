@@ -214,6 +214,20 @@ def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
     assert compiled(source.replace("nothing", "1"), "broken").registers_per_thread > 0
 
 
+def test_what_no_kernel_calls_may_be_there_for_its_type():
+    """As CuTe asks for members, and aligns types by a macro."""
+    compiled(
+        "#define ALIGNED(n) alignas(n)\n"
+        "template <bool> struct truth {};\n"
+        "template <class T> auto has_size(T *) -> truth<(T::size > 0)>;\n"
+        "auto has_size(...) -> truth<false>;\n"
+        "template <class T> struct ALIGNED(16) pair { T first, second; };\n"
+        "__device__ int told(truth<true>) { return 1; }\n"
+        "__device__ int told(truth<false>) { return 2; }\n"
+        "__global__ void k(int *x) { *x = told(decltype(has_size((pair<int> *)0)){}); }\n"
+    )
+
+
 def test_what_the_compiler_refuses_is_left_out_where_the_kernel_does_without():
     adds = "    Tensor &operator{}=(Tensor &o) {{ k<<<1, 32>>>(data); return o; }}\n"
     launches = "".join(map(adds.format, "+-*/%^&|<"))
