@@ -20,7 +20,7 @@ from gpuprof.problems.numpy_later import np
 from gpuprof.toolchain.function_compilers import compile_with, cute_code, numba_code, version_of
 
 if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Call, Expectation
+    from gpuprof.problems.by_value import Argument, Call
 
 
 def is_function(what: Any) -> bool:
@@ -53,7 +53,7 @@ def function_request(
     read = of_function(given.read(_name_of(functions[0]), in_order))
     arch = named_arch(how.device, how.arch)
     kernels = [
-        _kernel(function, rung, read, args, given.expect, launch, arch, how.compile_timeout_s)
+        _kernel(function, rung, read, args, launch, arch, how.compile_timeout_s)
         for rung, function in enumerate(functions)
     ]
     return request_of(read, kernels, launched(kernels, launch, read.operation, read.integers))
@@ -86,7 +86,6 @@ def _kernel(
     rung: int,
     read: "Call",
     args: "Mapping[str, Argument]",
-    expect: "Mapping[str, Expectation]",
     launch: BareLaunch,
     arch: str,
     timeout_s: float,
@@ -100,15 +99,10 @@ def _kernel(
             arguments.append(name)
             continue
         shape, kind = tuple(map(int, arrays[name].shape)), numpy_dtype(arrays[name].dtype)
-        if not _is_numba(function):
-            values[name] = np.empty(shape, kind)
-            arguments.append(name)
-            continue
-        own = getattr(expect.get(name) if args[name] is None else args[name], "dtype", kind)
-        if own.kind == "c" or own.names:  # which are the last axis of the array
-            shape, kind = shape[:-1], own
+        if _is_numba(function) and name in read.compound:
+            shape, kind = shape[:-1], read.compound[name]
         values[name] = np.empty(shape, kind)
-        arguments += _parts(name, shape, kind.itemsize)
+        arguments += _parts(name, shape, kind.itemsize) if _is_numba(function) else [name]
     who, packages, code = "Numba", ["numba-cuda", "numba"], partial(numba_code, function, values, arch)
     if not _is_numba(function):
         known = _parameters(function)

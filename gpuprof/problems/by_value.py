@@ -37,7 +37,12 @@ Tolerance = float | Mapping[str, float] | None
 
 
 class Call(Struct, frozen=True):
-    """One computation, told by its arguments; `lists` are arrays of addresses, with whose they are."""
+    """One computation, told by its arguments.
+
+    Args:
+        lists: Arrays of addresses, with whose they are.
+        compound: Of arrays of complex numbers and of structs the elements, which are their last axis here.
+    """
 
     operation: Operation
     sizes: tuple[int, ...]
@@ -45,6 +50,7 @@ class Call(Struct, frozen=True):
     scalars: Mapping[str, float]
     integers: Mapping[str, int]
     lists: Mapping[str, tuple[str, ...]] = {}
+    compound: "Mapping[str, np.dtype[Any]]" = {}
 
 
 def read_call(
@@ -78,10 +84,19 @@ def read_call(
     _check_names(arguments, expected)
     converted = {key: _converted(key, value) for key, value in arguments.items() if value is not None}
     numbers = {key: value for key, value in converted.items() if isinstance(value, int | float)}
-    arrays = {key: value for key, value in converted.items() if not isinstance(value, int | float)}
-    given = {key: _read_only(_as_given(array, arguments[key])) for key, array in arrays.items()}
-    values = MappingProxyType({**numbers, **given})
-    results = {key: _result(key, each, values, arrays.get(key)) for key, each in expected.items()}
+    given = {key: value for key, value in converted.items() if not isinstance(value, int | float)}
+    values = MappingProxyType({**numbers, **{key: _read_only(array) for key, array in given.items()}})
+    wanted = {
+        key: _array(key, asked(key, each, values) if callable(each) else each)
+        for key, each in expected.items()
+    }
+    arrays = {key: _plain(array) for key, array in given.items()}
+    results = {key: _result(key, array, arrays.get(key)) for key, array in wanted.items()}
+    compound = {
+        key: array.dtype.newbyteorder("=")
+        for key, array in {**wanted, **given}.items()
+        if _is_compound(array.dtype)
+    }
     held = {key: arrays[key] if key in arrays else results[key] for key in arguments if key not in numbers}
     counts = {key: n for key, n in numbers.items() if not isinstance(arguments[key], bool | np.bool_)}
     sizes = _sizes_of(counts, held, results)
@@ -116,7 +131,14 @@ def read_call(
         coded=GIVEN,
     )
     integers = {key: number for key, number in numbers.items() if isinstance(number, int)}
-    return Call(operation, tuple(sizes.values()), _run_type(held), scalars, {**integers, **sizes})
+    return Call(
+        operation,
+        tuple(sizes.values()),
+        _run_type(held),
+        scalars,
+        {**integers, **sizes},
+        compound=compound,
+    )
 
 
 def element_type(name: str, dtype: "np.dtype[Any]") -> str:
@@ -167,26 +189,22 @@ def _converted(name: str, value: Any) -> Array | int | float:
             f"{name} lies in memory column by column, and kernels get arrays row by row.",
             fix=f"Give {name}.T for its memory as it is, or numpy.ascontiguousarray({name}) to move it.",
         )
-    array = _plain(array)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 
+def _is_compound(dtype: "np.dtype[Any]") -> bool:
+    """Whether its elements are complex numbers, or structs that a kernel can read."""
+    return dtype.kind == "c" or (dtype.names is not None and not dtype.hasobject)
+
+
 def _plain(array: Array) -> Array:
     """Complex numbers as pairs of a last axis, and structs as bytes of one."""
-    if array.ndim and array.dtype.kind == "c":
-        return np.ascontiguousarray(array).view(array.real.dtype).reshape(*array.shape, 2)
-    if array.ndim and array.dtype.names:
-        return np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, -1)
-    return array
-
-
-def _as_given(array: Array, given: Any) -> Array:
-    """The same of the type and shape that the program gave it in."""
-    kind = getattr(given, "dtype", None)
-    plain = not isinstance(kind, np.dtype) or (kind.kind != "c" and not kind.names)
-    return array if plain else array.view(kind)[..., 0]
+    if not array.ndim or not _is_compound(array.dtype):
+        return array
+    kind = array.real.dtype if array.dtype.kind == "c" else np.uint8
+    return np.ascontiguousarray(array).view(kind).reshape(*array.shape, -1)
 
 
 #: Types of PyTorch's of which NumPy knows nothing.
@@ -223,12 +241,10 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _result(name: str, expectation: Expectation, values: Mapping[str, Any], given: Array | None) -> Array:
+def _result(name: str, wanted: Array, given: Array | None) -> Array:
     """What an output must hold: of the shape of the output, and without a NaN."""
-    result = _array(name, asked(name, expectation, values) if callable(expectation) else expectation)
-    if not result.dtype.names:
-        result = _plain(result)
-    if result.dtype.kind not in "biufV":
+    result = wanted if wanted.dtype.names else _plain(wanted)
+    if result.dtype.kind not in "biufV" or result.dtype.names:
         element_type(f"What is expected of {name}", result.dtype)
     if result.dtype == np.bool_:
         result = result.astype(np.uint8)

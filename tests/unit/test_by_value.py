@@ -103,16 +103,30 @@ def test_scalars_are_as_narrow_as_holds_them(tmp_path, value, kind):
     assert call.scalars["k"] == float(value)
 
 
-def test_complex_numbers_are_pairs_and_structs_bytes_but_for_what_is_asked(in_folder):
+class Foreign:
+    """An array whose type is none of NumPy's, as PyTorch's are."""
+
+    dtype = "complex64"
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+@pytest.mark.parametrize("made", [lambda z: z, lambda z: z.astype(">c8"), Foreign])
+def test_complex_numbers_are_pairs_and_structs_bytes_but_for_what_is_asked(in_folder, made):
     z, both = Y[:6] + 1j * X.ravel()[:6], np.zeros(6, "f4, u1")
     both["f1"] = 3
     call = read(
         in_folder,
-        {"z": z.astype("c8"), "s": both, "y": None},
+        {"z": made(z.astype("c8")), "s": both, "y": None},
         {"y": lambda values: values["z"] ** 2 * values["s"]["f1"]},
     )
     declared = {name: (one.dtype, one.shape) for name, one in call.operation.arrays.items()}
     assert declared == {"z": ("f32", ("6", "2")), "s": ("u8", ("6", "5")), "y": ("f32", ("6", "2"))}
+    assert call.compound == {"z": np.dtype("c8"), "s": both.dtype, "y": np.dtype("c8")}
     problem = problem_of(call)
     inputs = problem.inputs(0)
     np.testing.assert_array_equal(inputs["z"].ravel().view("c8"), z)
