@@ -249,8 +249,7 @@ def _untold(run: Run, ladder: SizeLadder) -> Answer:
     if run.backend == "none":
         lead = f"nothing ran: {usable} of {kernels} compiled"
     else:
-        ran = (
-            f"{usable} of {kernels} ran{' correctly' * any(rung.case.outcome != 'skipped' for rung in rungs)}"
-        )
+        skipped = all(rung.case.outcome == "skipped" for rung in rungs)
+        ran = f"{usable} of {kernels} ran{'' if skipped else ' correctly'}"
         lead = f"no answer: {ran}{', none with a figure to compare' if usable else ''}"
     return Answer(ladder.size.label, "none", lead=lead)

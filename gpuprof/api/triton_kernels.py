@@ -44,11 +44,10 @@ def _is_descriptor(value: Any) -> bool:
 
 
 class _Function(Struct, frozen=True):
-    """A function without its decorators: its configurations, their hooks, what computes further constants."""
+    """A function without its decorators: configurations with their hooks, and what computes constants."""
 
     jit: Any
-    configs: tuple[Mapping[str, Any], ...]
-    hooks: tuple[Any, ...]
+    configs: tuple[tuple[Mapping[str, Any], Any], ...]
     heuristics: tuple[Mapping[str, Any], ...]
 
     @property
@@ -101,7 +100,7 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
     calls = [
         (function, rung, *_call_of(function, config, hook, known, read))
         for rung, function in enumerate(found)
-        for config, hook in zip(function.configs, function.hooks, strict=True)
+        for config, hook in function.configs
     ]
     made = compile_calls(
         [call for *_, call in calls], named_arch(how.device, how.arch), how.compile_timeout_s, usable_cores()
@@ -149,17 +148,15 @@ def _call_of(
 
 def _unwrapped(function: Any) -> _Function:
     """The function below `autotune` and `heuristics`, in whichever order they stand."""
-    configs: tuple[Mapping[str, Any], ...] = ({},)
-    hooks: tuple[Any, ...] = (None,)
+    configs: tuple[tuple[Mapping[str, Any], Any], ...] = (({}, None),)
     heuristics: list[Mapping[str, Any]] = []
     while hasattr(function, "fn") and not hasattr(function, "params"):
         if hasattr(function, "configs"):
-            configs = tuple(config.all_kwargs() for config in function.configs)
-            hooks = tuple(getattr(config, "pre_hook", None) for config in function.configs)
+            configs = tuple((one.all_kwargs(), getattr(one, "pre_hook", None)) for one in function.configs)
         elif hasattr(function, "values"):
             heuristics.append(function.values)
         function = function.fn
-    return _Function(function, configs, hooks, tuple(heuristics))
+    return _Function(function, configs, tuple(heuristics))
 
 
 def _check_names(function: _Function, given: Mapping[str, Any]) -> None:
@@ -167,7 +164,7 @@ def _check_names(function: _Function, given: Mapping[str, Any]) -> None:
         if name not in (*function.arguments, *function.constants):
             known = ", ".join((*function.arguments, *function.constants))
             raise InputError(f"{function.name} has no argument {name!r}.", fix=f"It has {known}.")
-    chosen = set.intersection(*map(set, function.configs)).union(*function.heuristics)
+    chosen = set.intersection(*(set(config) for config, _ in function.configs)).union(*function.heuristics)
     for param in function.jit.params:
         if param.name not in (*given, *chosen) and not param.has_default:
             where = "constexprs" if param.is_constexpr else "args"

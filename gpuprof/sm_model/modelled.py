@@ -229,10 +229,10 @@ def _cycles(
         raise NotModelled("It tries compare-and-swaps again: how often depends on which threads meet.")
     each = launch.most_blocks(device)
     resident = min(launch.resident, each)
-    if each <= launch.resident and launch.handed_on < 2:  # who waits for another does much in vain
+    at_once = each <= launch.resident
+    if at_once and launch.handed_on < 2:  # who waits for another does much in vain
         launch, times = _busiest(launch, times, launch.blocks / each)
     # Of blocks that are all there at once, the one that does most ends last.
-    at_once = each <= launch.resident
     most = launch.busiest[0] * launch.blocks / each if at_once else 1.0
     paths = _paths(launch, times, 0.0 if at_once else 0.5, most)
     steps = [

@@ -141,7 +141,7 @@ class TrafficSites(Struct, frozen=True):
         for number in sorted(range(len(asked)), key=lambda one: -asked[one].total()):
             if not times[number] and math.isinf(most[number]):
                 here = {place: count for place, count in asked[number].items() if place in left}
-                times[number] = max(0.0, *(left[place] / count for place, count in here.items()), 0.0)
+                times[number] = max([0.0, *(left[place] / count for place, count in here.items())])
                 for place, count in here.items():
                     left[place] -= count * times[number]
                 for one in before[number]:
