@@ -6,9 +6,9 @@ import struct
 
 import numpy as np
 import pytest
-from executor_harness import compile_both, cuda_program, run_cuda
+from executor_harness import compile_both, cuda_program, run_cuda, run_ptx
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program, source_name
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, source_name
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation, change_in_turn
 
 
@@ -214,9 +214,7 @@ def test_first_bytes_belong_to_the_system():
     assert out.array().tolist() == [7] * 32
 
 
-SHORT = """.version 8.5
-.target sm_90
-.address_size 64
+SHORT = """
 .visible .entry k(.param .u64 out, .param .align 64 .b8 given[128]) {
     .reg .b32 at, near; .reg .b64 wide, to;
     ld.param.u64 to, [out];
@@ -234,16 +232,12 @@ SHORT = """.version 8.5
 
 def test_an_address_among_the_parameters_may_have_32_bits():
     """As LLVM keeps addresses where told to keep them short, which Triton does."""
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(2, np.uint32), "out")
     given = np.arange(32, dtype=np.uint32).tobytes()
-    launch(load_program(SHORT, "k"), (1, 1, 1), (1, 1, 1), [out, given], memory)
-    assert out.array().tolist() == [3, 4]
+    (out,), _ = run_ptx(SHORT, np.zeros(2, np.uint32), scalars=(given,), block=(1, 1, 1))
+    assert out.tolist() == [3, 4]
 
 
-BYTES = """.version 8.5
-.target sm_90
-.address_size 64
+BYTES = """
 .func (.param .b32 sum) deeper(.param .b32 level, .param .b32 byte);
 .visible .entry k(.param .u64 out) {
     .reg .b32 lane, found; .reg .b64 to;
@@ -283,7 +277,5 @@ end:
 
 def test_a_recursive_function_may_load_a_byte_of_a_word():
     """As LLVM passes small integers: 254, 255, 0, 1 at each level."""
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(4, np.uint32), "out")
-    launch(load_program(BYTES, "k"), (1, 1, 1), (4, 1, 1), [out], memory)
-    assert out.array().tolist() == [254, 509, 509, 510]
+    (out,), _ = run_ptx(BYTES, np.zeros(4, np.uint32), block=(4, 1, 1))
+    assert out.tolist() == [254, 509, 509, 510]
