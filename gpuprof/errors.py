@@ -156,12 +156,11 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: 
 
     Without any, another sentence.
     """
-    spellings = {name.lower(): name for name in known}
-    word = word.lower() or "?"
-    near = [name for name in spellings if name.startswith(word)]
-    near = near or get_close_matches(word, spellings, n=most, cutoff=0.6)
-    near = (near or [name for name in spellings if word in name])[:most]
-    *others, last = [spellings[name] for name in near] or [""]
+    word, spellings = word.lower(), {name.lower(): name for name in known}
+    holding = [name for name in spellings if word and word in name]
+    begun = [name for name in holding if name.startswith(word)]
+    near = begun or get_close_matches(word, spellings, n=most, cutoff=0.6) or holding
+    *others, last = [spellings[name] for name in near[:most]] or [""]
     named = f"{', '.join(others)} or {last}" if others else last
     return f"Did you mean {named}?" if last else otherwise
 

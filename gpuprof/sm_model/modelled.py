@@ -276,7 +276,7 @@ def _cycles(
     if not at_once and len({*launch.work}) > 1:
         alone = _life(play(1, paths, deepcopy(steps)), times, warps)
         used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
-        more = cycles * (1 - used) * (_unevenly(launch, device, each / cycles, 1 / alone) - 1)
+        more = cycles * (1 - used) * (_unevenly(launch, device, cycles / each, alone) - 1)
         tail, cycles = tail + more, cycles + more
     cycles += _handing_on(launch, plays[0], times, rates)
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
@@ -318,8 +318,8 @@ def _unevenly(launch: PlayedLaunch, device: Device, together: float, alone: floa
     Args:
         launch: That they are of.
         device: With its SMs.
-        together: What an SM does in a cycle, in mean blocks.
-        alone: What it does in a cycle for one block at most.
+        together: Cycles of an SM for a mean block among others.
+        alone: Those that it takes by itself.
     """
     mean = sum(launch.work) / len(launch.work)
     sms = device.sm_count
@@ -338,7 +338,7 @@ def _unevenly(launch: PlayedLaunch, device: Device, together: float, alone: floa
                 for each in islice(work, 1):
                     heappush(held, come[sm] + each)
             if held:
-                cycles = (held[0] - come[sm]) * max(1 / alone, len(held) / together)
+                cycles = (held[0] - come[sm]) * max(alone, len(held) * together)
                 heappush(events, (now + cycles, sm))
         return now
 

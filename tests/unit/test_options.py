@@ -61,7 +61,7 @@ def test_a_new_option_is_one_field_of_the_table(monkeypatch):
     program = keywords.takes_options("profile")(lambda what, **options: run_options("profile", options))
     assert inspect.signature(program).parameters["patience_s"].default == 2.0
     assert (program("gemm").patience_s, program("gemm", patience_s=5).patience_s) == (2.0, 5)
-    with pytest.raises(InputError, match=r"patience.s is 10"):
+    with pytest.raises(InputError, match="--patience-s is 10"):
         program("gemm", patience_s=10)
 
 
