@@ -219,7 +219,9 @@ def test_a_descriptor_of_the_host_is_a_tensor_map_or_its_parts(held, taken, erro
         made.asm = {"ptx": "", "cubin": b""}
         return made
 
-    hook = lambda nargs: setattr(nargs["x"], "block_shape", [nargs["num_warps"], 16])  # noqa: E731
+    def hook(nargs):
+        nargs["x"].block_shape = [nargs["num_warps"], 16]
+
     config = SimpleNamespace(all_kwargs=lambda: {"num_warps": 8}, pre_hook=hook)
     described = TensorDescriptor(np.zeros((20, 32), np.float32))
     given = GivenCall({"x": described, "n": 20}, {"x": described.base}, {}, tmp_path)
