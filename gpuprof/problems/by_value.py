@@ -130,15 +130,8 @@ def read_call(
         },
         coded=GIVEN,
     )
-    integers = {key: number for key, number in numbers.items() if isinstance(number, int)}
-    return Call(
-        operation,
-        tuple(sizes.values()),
-        _run_type(held),
-        scalars,
-        {**integers, **sizes},
-        compound=compound,
-    )
+    integers = {key: number for key, number in numbers.items() if isinstance(number, int)} | sizes
+    return Call(operation, tuple(sizes.values()), _run_type(held), scalars, integers, compound=compound)
 
 
 def element_type(name: str, dtype: "np.dtype[Any]") -> str:

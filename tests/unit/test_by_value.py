@@ -103,19 +103,20 @@ def test_scalars_are_as_narrow_as_holds_them(tmp_path, value, kind):
     assert call.scalars["k"] == float(value)
 
 
-class Foreign:
-    """An array whose type is none of NumPy's, as PyTorch's are."""
-
-    dtype = "complex64"
+class Tensor:
+    """One of PyTorch's, whose types are none of NumPy's."""
 
     def __init__(self, array):
-        self.array = array
+        self.array, self.dtype = array, f"torch.{array.dtype}"
+
+    def view(self, dtype):
+        return self.array.view(dtype)
 
     def __array__(self, dtype=None, copy=None):
         return self.array
 
 
-@pytest.mark.parametrize("made", [lambda z: z, lambda z: z.astype(">c8"), Foreign])
+@pytest.mark.parametrize("made", [lambda z: z, lambda z: z.astype(">c8"), Tensor])
 def test_complex_numbers_are_pairs_and_structs_bytes_but_for_what_is_asked(in_folder, made):
     z, both = Y[:6] + 1j * X.ravel()[:6], np.zeros(6, "f4, u1")
     both["f1"] = 3
@@ -251,23 +252,13 @@ def test_some_elements_are_those_of_the_whole(in_folder):
         assert some.values.dtype == whole[name].values.dtype
 
 
-class Brain:
-    """A tensor of PyTorch's in a type that NumPy lacks."""
-
-    def __init__(self, array):
-        self.array, self.dtype = array, f"torch.{array.dtype}"
-
-    def view(self, dtype):
-        return self.array.view(dtype)
-
-
 @each(kind=[name for name, element in ELEMENT_TYPES.items() if element.of_ml_dtypes])
 def test_what_only_pytorch_has_is_read_as_its_type(kind, monkeypatch, in_folder):
     torch = ModuleType("torch")
     torch.int8, torch.int16 = np.int8, np.int16
     monkeypatch.setitem(sys.modules, "torch", torch)
     given = np.arange(8).astype(numpy_dtype(kind))
-    call = read(in_folder, {"x": Brain(given), "y": Brain(given)}, {"y": given})
+    call = read(in_folder, {"x": Tensor(given), "y": Tensor(given)}, {"y": given})
     assert [array.dtype for array in call.operation.arrays.values()] == [kind, kind]
     inputs = problem_of(call).inputs(0)
     assert [inputs[name].dtype for name in "xy"] == [given.dtype] * 2
