@@ -49,12 +49,15 @@ _REPEATED, _REPEATED_CYCLES = "lop3_interval_cycles", 2.0
 _USUAL_LATE = "popc_latency_cycles"
 _LATE = ("MUFU", "LDC", "DMMA", "DFMA", "DADD", "DMUL")
 _ATOMIC = ("ATOMG", "ATOM")
+_ADDED = ("REDG", "RED", *_ATOMIC)
+#: Words of a sector.
+_SECTOR_WORDS = SECTOR_BYTES // 4
 #: Of matrix products that were measured.
 _MEASURED_COLUMNS = (64, 128, 256)
 _KINDS = {
     **dict.fromkeys(("LDS", "LDSM", "STS", "SHFL", "ATOMS"), StepKind.SHARED),
     **dict.fromkeys(("LDG", "LD", "LDL"), StepKind.LOAD),
-    **dict.fromkeys(("STG", "ST", "STL", "REDG", "RED", *_ATOMIC), StepKind.STORE),
+    **dict.fromkeys(("STG", "ST", "STL", *_ADDED), StepKind.STORE),
     "LDGSTS": StepKind.COPY,
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), StepKind.PRODUCT),
     "UTMALDG": StepKind.BULK,
@@ -171,6 +174,9 @@ def _step_of(
             if asked.partial:  # the SM sends a sector at a time, once lines are looked up
                 step.sent = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
             step.crowded = _crowded(one, asked, values)
+            if one.name in _ADDED:
+                stored = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
+                step.effort = max(step.effort, stored * _SECTOR_WORDS / constants.rates["atomics_apart_gops"])
             late = one.name in _ATOMIC
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:

@@ -191,6 +191,21 @@ def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], ra
     return (launch.handed_on - 1) * (done + _HANDED_ON * rates.l2_latency)
 
 
+def _storing_usually(
+    steps: Sequence[Sequence[Step]], times: Sequence[float], paths: Sequence[Sequence[int]]
+) -> list[list[Step]]:
+    """Return steps of which some ways store as much as blocks do on average: at edges of arrays less."""
+    stores = [sum(step.asked.sectors for step in block if step.kind == StepKind.STORE) for block in steps]
+    gone = sum(stores[number] for path in paths for number in path) / len(paths)
+    share = sum(count * each for count, each in zip(times, stores, strict=True)) / (gone or 1.0)
+    found = [[*map(deepcopy, block)] for block in steps]
+    for block in found:
+        for step in block:
+            if step.kind == StepKind.STORE:
+                step.asked = replace(step.asked, sectors=step.asked.sectors * share)
+    return found
+
+
 def _is_asked(block: Block) -> bool:
     # The result stands before the address, which may be `desc[UR4][R2.64]`.
     loaded = {
@@ -278,9 +293,15 @@ def _cycles(
         used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
         more = cycles * (1 - used) * (_unevenly(launch, device, cycles / each, alone) - 1)
         tail, cycles = tail + more, cycles + more
-    cycles += _handing_on(launch, plays[0], times, rates)
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
     tail, cycles = tail + later, cycles + later
+    if launch.handed_on > 1:
+        # Of each chain of blocks one goes on at a time, and L2 takes what these few write.
+        rates = surroundings_of(
+            device, constants, replace(launch, blocks=math.ceil(launch.blocks / launch.handed_on))
+        )
+        one = play(1, paths, _storing_usually(steps, times, paths))
+        cycles += _handing_on(launch, one, times, rates)
     return max(least, cycles), tail, _spent(steps, times, plays), each * warps * shared["crowd"]
 
 
@@ -481,7 +502,7 @@ def _extrapolated(played: Played, blocks: int, resident: int) -> float:
 
 
 def _life(played: Played, times: Sequence[float], warps: int) -> float:
-    """Return how long the longest lived warps live, of those that go one path."""
+    """Return how long the longest lived warps live, of those that go one path, and then their stores."""
     roles = {role for _, role in played.spent}
     goers: Counter[int] = Counter(number for number, _ in played.spent)
     return max(
@@ -491,7 +512,7 @@ def _life(played: Played, times: Sequence[float], warps: int) -> float:
             warps / len(roles),
         )
         for role in roles
-    )
+    ) + max(played.drained, default=0.0)
 
 
 def _life_of(spent: Mapping[int, Sequence[tuple[int, float]]], times: Sequence[float], warps: float) -> float:

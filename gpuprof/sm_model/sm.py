@@ -61,11 +61,13 @@ class Played(Struct):
 
     Attributes:
         ends: When each block ended.
+        drained: How long after its last warp: until L2 has acknowledged its stores.
         spent: By block of machine code and number of the path, the places where warps passed it, and for
             how long.
     """
 
     ends: list[float] = []
+    drained: list[float] = []
     spent: dict[tuple[int, int], list[tuple[int, float]]] = {}
 
 
@@ -94,6 +96,10 @@ class StreamingMultiprocessor:
     ) -> None:
         self._steps, self._paths, self._warps = steps, paths, warps
         self._fed, self._copies = fed, copies
+        #: How often a warp waits for what others copy; what nobody waits for they do not begin.
+        self._phases = max(
+            sum(step.kind is _PHASE for number in path for step in steps[number]) for path in paths
+        )
         #: The time of the first copy of these: DRAM is not asked for much before.
         self._begins = fed.after if fed else 0.0
         self._resident, self._rates = resident, rates
@@ -440,7 +446,7 @@ class StreamingMultiprocessor:
     def _feed(self, block: ResidentBlock, done: int, now: float) -> None:
         """Let copies begin for which there is room once all warps are done with so many waits' copies."""
         if self._fed is not None:
-            begun = ceil(self._copies * (done + self._fed.ahead) - _ROUNDING)
+            begun = ceil(self._copies * min(done + self._fed.ahead, self._phases) - _ROUNDING)
             for _ in range(begun - len(block.copies)):
                 self._begin_copy(block, self._fed.step, now)
 
@@ -491,6 +497,7 @@ class StreamingMultiprocessor:
                     self._release(block, number)
             return
         self._played.ends.append(block.end)
+        self._played.drained.append(block.end - now)
         self._blocks.remove(block)
         if self._left:
             self._launch(now, block.end)

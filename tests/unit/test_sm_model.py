@@ -153,6 +153,10 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
     assert ends(8) == pytest.approx(400 + 4 + 10 * 105, rel=0.02)
     # A warp that comes to its first copy late is late with that alone.
     assert ends(8, after=500.0) == pytest.approx(500 + ends(8), abs=1)
+    # Stores behind the last wait do not queue behind copies that nobody waits for.
+    path = [[working[0], changed(STORE, sectors=1), END]], [[0]], 1, 1, rates, 1.0
+    few, many = (StreamingMultiprocessor(*path, Fed(copy, ahead)).play(1).ends for ahead in (1, 900))
+    assert few == many
 
 
 def test_who_comes_first_to_a_barrier_waits() -> None:
@@ -546,6 +550,45 @@ def test_shares_of_a_time_are_whole_and_stand_at_lines() -> None:
     assert found.lines[7, "latency"] > 0.8
 
 
+def test_stores_are_waited_for_once_their_warps_have_ended() -> None:
+    code = code_of(
+        (["MOV R0, R1"], (1,)), (["FADD R0, R0, R2", "BRA 1"], (1, 2)), (["STG.E [R4], R0", "EXIT"], ())
+    )
+    (store,) = [one for block in code.blocks for one in block.instructions if one.name == "STG"]
+    none = launch_of(code, [1, 5000, 1], 132)
+    some = replace(none, traffic={store.address: Traffic(1, 4000)})
+    rates = surroundings_of(H200, constants_of(H200), some)
+    more = (modelled([some], H200).us - modelled([none], H200).us) * H200.sm_clock_mhz
+    assert more == pytest.approx(8 * 4000 * rates.l2_write_cycles + rates.l2_latency, rel=0.01)
+
+
+def test_blocks_that_hand_on_wait_for_what_few_of_them_store() -> None:
+    asking = ["LDG.E.STRONG.GPU R2, desc[UR4][R4.64]", "ISETP.NE P0, PT, R2, RZ, PT", "BRA 1"]
+    storing = (["STG.E [R4], R0", "BRA 4"], (4,))
+    code = code_of(
+        (["MOV R0, R1"] * 40, (1,)),
+        (asking, (1, 2)),
+        (["@P0 BRA 4"], (3, 4)),
+        storing,
+        (["BAR.SYNC.DEFER_BLOCKING 0x0", "MEMBAR.SC.GPU", "EXIT"], ()),
+    )
+    (store,) = [one for block in code.blocks for one in block.instructions if one.name == "STG"]
+
+    def each(sectors: float, share: float) -> float:
+        launch = launch_of(code, [1, 1, 1, share, 1], 132, sectors=0.0)
+        times = [*launch.times]
+        times[1] = 1056.0, math.inf
+        launch = replace(launch, times=times, traffic={store.address: Traffic(1, sectors)})
+        one, two = (modelled([replace(launch, handed_on=n)], H200).us for n in (11, 21))
+        return (two - one) / 10 * H200.sm_clock_mhz
+
+    # Twelve SMs store at a time, each as fast as one alone can.
+    alone = constants_of(H200).values["store_128_apart_16_interval_cycles"] / 16
+    for share in (1.0, 0.75):
+        more = each(2000, share) - each(1000, share)
+        assert more == pytest.approx(8 * 1000 * share * alone, rel=0.02)
+
+
 def test_blocks_that_hand_on_take_their_turns() -> None:
     asking = ["LDG.E.STRONG.GPU R2, desc[UR4][R4.64]", "ISETP.NE P0, PT, R2, RZ, PT", "BRA 1"]
     code = code_of((["MOV R0, R1"] * 40, (1,)), (asking, (1, 2)), (["MOV R0, R1"] * 30 + ["EXIT"], ()))
@@ -840,6 +883,17 @@ def test_parts_of_sectors_take_more_of_l2_than_whole_ones() -> None:
     for spread, apart in ((0.25, 32), (1.0, 128)):
         rate = 32 * values[f"l2_store_32_apart_{apart}_requests_per_ns"]
         assert effort(spread=spread, partial=True) == pytest.approx(whole / rate)
+
+
+def test_atomics_take_l2_as_long_as_measured() -> None:
+    constants = constants_of(H200)
+    code = code_of((["STG.E.128 [R2], R0", "REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU [R2], R0"], ()))
+    traffic = {0: Traffic(4, 16), 16: Traffic(8, 16)}
+    stored, added = steps_of(code.blocks[0].instructions, [WORD] * 2, traffic, constants, {})
+    a_sector = 16 * constants.values["l2_store_128_apart_16_requests_per_ns"]
+    assert added.effort / stored.effort == pytest.approx(
+        a_sector * 8 / constants.rates["atomics_apart_gops"], rel=0.01
+    )
 
 
 def test_a_block_that_may_repeat_itself_is_left_as_often_as_it_is_come_to() -> None:
