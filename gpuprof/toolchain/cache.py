@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -27,7 +28,7 @@ _WRITES_PER_LOOK = 64
 #: How long to wait for somebody else's compilation.
 _PATIENCE_S = 60.0
 #: The folder's files that a cache writes: others may be the user's.
-_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.json|\.writing-.*")
+_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.(json|lock)|\.writing-.*")
 
 
 def cache_directory() -> Path | None:
@@ -101,9 +102,10 @@ def kept_together(
     with folder:
         if lacking := missing(folder):
             # Another worker, or another run, may be making some: it takes the same seconds once, not twice.
+            deadline = time.monotonic() + _PATIENCE_S
             with ExitStack() as locks:
                 for key in sorted(lacking):
-                    locks.enter_context(folder.locked(f"{key}.lock", _PATIENCE_S))
+                    locks.enter_context(folder.locked(f"{key}.lock", deadline - time.monotonic()))
                 if lacking := missing(folder):
                     for key, made in zip(lacking, make(lacking), strict=True):
                         _write(folder, f"{key}.json", made)
