@@ -28,7 +28,7 @@ _WRITES_PER_LOOK = 64
 #: How long to wait for somebody else's compilation.
 _PATIENCE_S = 60.0
 #: The folder's files that a cache writes: others may be the user's.
-_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.(json|lock)|\.writing-.*")
+_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.json|\.writing-.*")
 
 
 def cache_directory() -> Path | None:
