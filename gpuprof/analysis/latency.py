@@ -33,6 +33,8 @@ _MANY_ATOMICS = 0.3
 _MOSTLY_LAUNCH_PCT = 40.0
 #: Barriers that each warp waits at.
 _MANY_BARRIERS = 4
+#: What the executor has no count of where bulk copies load; nothing else hides both.
+_OF_BULK_LOADS = ("global_load_requests", "shared_store_requests")
 COALESCE = "coalesce global accesses (neighbouring lanes, neighbouring addresses)"
 
 
@@ -255,12 +257,19 @@ def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
     yield facts.to_the_bound(do, f"{why}, and a load of a warp brings {numbers.size(round(brought))}")
 
 
+def _fetched_ahead(facts: CaseFacts) -> bool:
+    """Whether the copy engine fetches: ncu saw its bytes, or the executor's counts leave them out."""
+    hidden = [counts.find(facts.case, name) for name in _OF_BULK_LOADS]
+    left_out = all(one is not None and one.source == "sim" and one.value is None for one in hidden)
+    return left_out or facts.count("bulk_load_bytes") > 0
+
+
 def let_more_reside(facts: CaseFacts) -> Iterator[Action]:
     """What of a block's registers or shared memory must go so that one more fits on an SM."""
     held, occupancy, threads = facts.case.resources, facts.case.occupancy, prod(facts.case.block)
     if held is None or occupancy is None or occupancy.theoretical_pct >= 50 or not occupancy.blocks_per_sm:
         return
-    if facts.count("bulk_load_bytes"):  # the copy engine fetches ahead, however few warps are resident
+    if _fetched_ahead(facts):  # however few warps are resident
         return
     wanted = occupancy.blocks_per_sm + 1
     blocks_launched = blocks_of(facts.case)
@@ -314,7 +323,7 @@ def overlap_steps(facts: CaseFacts) -> Iterator[Action]:
     else:
         do = "overlap dependent steps (several elements of a thread at once, next loads before this use)"
     why = [f"{numbers.brief(held[0])} warps are resident on an SM"] if held else []
-    if facts.count("bulk_load_bytes"):
+    if _fetched_ahead(facts):
         do = "overlap the work of several tiles (more stages, producer warps, persistent blocks)"
         yield facts.to_the_bound(do, "; ".join([*why, "the copy engine fetches ahead of them"]))
         return

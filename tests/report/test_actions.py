@@ -13,6 +13,7 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import is_reference, status_of
 from gpuprof.bounds.parts import PARTS
+from gpuprof.case_parts import Counter
 from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.results import Model, Occupancy, Resources
@@ -128,6 +129,12 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     assert "needs 16.4 warp FMAs in flight on each SM, 8 warps are resident (registers)" in actions[0].why
     assert actions[0].factor == pytest.approx(2)
     assert any("at most 128 registers a thread (now 255)" in action.do for action in actions)
+    counters = case.counters | dict.fromkeys(
+        ("global_load_requests", "shared_store_requests"), Counter(None, "requests", "sim", reason="copied")
+    )
+    _, copied = found(at(replace(case, counters=counters), 2000))
+    assert not any("registers a thread" in action.do for action in copied)
+    assert copied[-1].do.startswith("overlap the work of several tiles")
     spilled = replace(case, resources=Resources(255, 0, 0, 64))
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
 
