@@ -4,10 +4,9 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from heapq import heappop, heappush
-from itertools import islice, repeat, takewhile
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -24,6 +23,7 @@ from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import SECTOR_BYTES
+from gpuprof.sm_model.uneven_blocks import unevenly
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
@@ -291,7 +291,7 @@ def _cycles(
     if not at_once and len({*launch.work}) > 1:
         alone = _life(play(1, paths, deepcopy(steps)), times, warps)
         used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
-        more = cycles * (1 - used) * (_unevenly(launch, device, cycles / each, alone) - 1)
+        more = cycles * (1 - used) * (unevenly(launch, device, cycles / each, alone) - 1)
         tail, cycles = tail + more, cycles + more
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
     tail, cycles = tail + later, cycles + later
@@ -329,41 +329,6 @@ def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[P
             times = [count * warps if one in behind else count for one, count in enumerate(times)]
             return replace(launch, traffic=traffic), times
     return launch, times
-
-
-def _unevenly(launch: PlayedLaunch, device: Device, together: float, alone: float) -> float:
-    """Return how much longer blocks take than if all did as much, at least 1.
-
-    They begin in order on the SM that has room first, and those of an SM share its speed.
-
-    Args:
-        launch: That they are of.
-        device: With its SMs.
-        together: Cycles of an SM for a mean block among others.
-        alone: Those that it takes by itself.
-    """
-    mean = sum(launch.work) / len(launch.work)
-    sms = device.sm_count
-
-    def last(work: Iterator[float]) -> float:
-        # Of each SM: how far it has come, in work of each of its blocks, and where these end.
-        come, ends = [0.0] * sms, [list[float]() for _ in range(sms)]
-        for number, each in enumerate(islice(work, launch.resident * sms)):
-            heappush(ends[number % sms], each)
-        events, now = [(0.0, sm) for sm in range(sms)], 0.0
-        while events:
-            now, sm = heappop(events)
-            held = ends[sm]
-            if now:
-                come[sm] = heappop(held)
-                for each in islice(work, 1):
-                    heappush(held, come[sm] + each)
-            if held:
-                cycles = (held[0] - come[sm]) * max(alone, len(held) * together)
-                heappush(events, (now + cycles, sm))
-        return now
-
-    return max(1.0, last(each / mean for each in launch.work) / last(repeat(1.0, len(launch.work))))
 
 
 def _shared(
