@@ -222,9 +222,10 @@ class Totals:
         work["block_warps"] += tally.warps.sum(axis=0)
         for name, done in work.items():
             self._busiest.add(name, done, weights)
-        self._work.append((blocks.indices, work["block_warps"]))
         if self._sampled:
             self._compare(tally, blocks.strata)
+        elif not self._apart:
+            self._work.append((blocks.indices, work["block_warps"]))
 
     def _told_by(self, event: str, site: Site) -> str:
         """Return the event that tells another: an atomic that one lane does for its warp takes one sector."""
@@ -237,7 +238,7 @@ class Totals:
 
     def block_work(self) -> NDArray[np.float64]:
         """Return what each block's warps did, in the order in which blocks begin; none if not all ran."""
-        if self._sampled or self._apart or not self._work:
+        if not self._work:
             return np.zeros(0)
         indices, work = (np.concatenate(part) for part in zip(*self._work, strict=True))
         return work[np.lexsort(indices.T)]
