@@ -155,7 +155,7 @@ def test_lost_cluster_leaves_a_row_for_every_case(monkeypatch, run_on):
         made.close(timeout=5)
 
     run = run_on(made.scheduler_address, count=5, watcher=after(2, close))
-    # Which two is not said: a case whose process was lost comes once more, after the others.
+    # Which two is not said: on a busy machine a later case may end before an earlier one.
     ended, lost = ([case for case in run.cases if case.outcome == word] for word in ("skipped", "failed"))
     assert (len(ended) in (2, 3), len(ended) + len(lost)) == (True, 5), run.cases
     assert all("device was lost" in case.reason for case in lost)
