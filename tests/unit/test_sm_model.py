@@ -14,7 +14,7 @@ import pytest
 from compile_support import compile_source
 
 from gpuprof.backends.sim.executed import _crowd
-from gpuprof.backends.sim.watching import CacheWatch, _lines
+from gpuprof.backends.sim.watching import CacheWatch, _lines, _usual
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
@@ -765,6 +765,16 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
     seen = watched([32 * lanes + 16 * step for step in range(2)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
+
+
+def test_a_block_is_followed_that_most_are_like() -> None:
+    # Two whole blocks of two warps, and what hangs over two edges and a corner of an array.
+    lanes = np.arange(64).reshape(1, 2, 32) < np.array([64, 8, 64, 32, 4])[:, None, None]
+    for place in np.linspace(0, 0.99, 9):
+        assert int(_usual(lanes, place) * 5) == (0 if place < 0.5 else 2)
+    # Of two kinds the one that does more; all alike are followed in turn.
+    assert int(_usual(lanes[:2], 0.9) * 2) == 0
+    assert [int(_usual(lanes[[0] * 5], place) * 5) for place in (0.1, 0.5, 0.9)] == [0, 2, 4]
 
 
 def test_l1_holds_what_a_launch_stores_in_place_of_what_it_loads() -> None:

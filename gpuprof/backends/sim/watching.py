@@ -79,6 +79,8 @@ class CacheWatch(Observer):
         #: with a block of this number.
         self._asked: set[int] = set()
         self._place, self._first = 0.5, 0
+        #: Whether it is one of those that most are like.
+        self._usual = False
         #: Sectors that the followed block stored to last.
         self._stored: set[int] = set()
         #: Sectors that went by unseen since L1 was last known.
@@ -194,6 +196,7 @@ class CacheWatch(Observer):
         if one.order.first != self._first:
             # Evenly spread, so that whatever period the grid has is met in turn.
             self._first, self._place, self._asked = one.order.first, (self._place + _GOLDEN) % 1, set()
+            self._usual = False
         if key not in self.moving and len(one.who):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
@@ -213,6 +216,8 @@ class CacheWatch(Observer):
             return seen, []
         if one.mask is None or self._left <= 0:
             return seen, []
+        if not self._usual:
+            self._place, self._usual = _usual(one.mask.lanes, self._place), True
         lanes = _of_block(one.mask.lanes, self._place)
         if not (one.mask.whole or lanes.any()):
             return seen, []
@@ -283,6 +288,14 @@ def _distinct(numbers: Any) -> Any:
 def _of_block(each: Any, place: float) -> Any:
     """What the block at a place of the batch has of what all have alike, or each its own."""
     return each[int(place * len(each))]
+
+
+def _usual(lanes: Any, place: float) -> float:
+    """The place of a block of which as many threads act as of most: where arrays end fewer do."""
+    _, kinds, blocks = np.unique(lanes.sum(axis=(1, 2)), return_inverse=True, return_counts=True)
+    most = len(blocks) - 1 - int(np.argmax(blocks[::-1]))  # and the most threads, of two that are as many
+    alike = np.flatnonzero(kinds == most)
+    return float(alike[int(place * len(alike))] + 0.5) / len(lanes)
 
 
 def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
