@@ -385,7 +385,7 @@ _OTHERWISE: dict[str, dict[str, dict[str, Any]]] = {
         "seconds_per_case": {"default": 1.0},
         "output": {"help": "With --against: where both results files go."},
         "json": {"help": "Write every verdict as JSON; - prints it instead."},
-        "html": {"help": "Write the page.", "metavar": "FILE"},
+        "html": {"help": "Write the page; - prints it instead."},
         "force": {"help": "Compare although it misleads, and overwrite existing files."},
     },
     "tune": {
@@ -407,7 +407,7 @@ _OTHERWISE: dict[str, dict[str, dict[str, Any]]] = {
     },
     "fleet": {
         "json": {"help": "Write everything as JSON; - prints it instead."},
-        "html": {"help": "Write the page.", "metavar": "FILE"},
+        "html": {"help": "Write the page; - prints it instead."},
     },
 }
 

@@ -251,9 +251,11 @@ def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
         yield facts.to_the_bound("have more copies in flight (more stages, larger tiles)", why)
         return
     brought = useful / loads
-    several = max(2, ceil(each / brought))
+    if each <= brought:
+        return
     wide = ", 16 bytes each" if brought < WIDEST / 2 else ""
-    do = f"keep {several} loads of each thread in flight{wide} (unroll or prefetch: load first, use later)"
+    loads_each = ceil(each / brought)
+    do = f"keep {loads_each} loads of each thread in flight{wide} (unroll or prefetch: load first, use later)"
     yield facts.to_the_bound(do, f"{why}, and a load of a warp brings {numbers.size(round(brought))}")
 
 

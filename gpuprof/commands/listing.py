@@ -68,8 +68,7 @@ def _ladder_section(ladder: Ladder) -> Section:
     """A line a kernel, with the first of its other names, and where the studies were published."""
     said = [one for one in _OF_KERNELS if any(one[1](kernel) != "-" for kernel in ladder.kernels)]
     table = _table(said, ladder.kernels)
-    any_block = any("*" in _block(kernel) for kernel in ladder.kernels)
-    notes = [Sentence("* any block with --block", tone="muted")] if any_block else []
+    notes = []
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         ids = [kernel.id for kernel in ladder.kernels if kernel.study == study]
         which = f"{ids[0]} to {ids[-1]}" if len(ids) > 2 else listed(ids)
@@ -85,7 +84,7 @@ def _table(columns: Sequence[tuple[Column, Callable[[T], str]]], things: Iterabl
 
 
 def _block(kernel: Kernel) -> str:
-    block = format_extent(kernel.block) + (" *" if kernel.any_block else "")
+    block = format_extent(kernel.block) + (" or any" if kernel.any_block else "")
     return "varies" if kernel.choices else block
 
 

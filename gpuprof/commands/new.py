@@ -80,6 +80,11 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
         raise InputError(f"{what} is no folder and no kernel file.", fix=instead_of(folder))
     if not folder.is_dir():
         raise unknown(what)
+    if not (folder / FILE_NAME).is_file():
+        raise InputError(
+            f"There is no {folder / FILE_NAME}, which would say what to compute.",
+            fix=f"docs/operations.md shows one; or name one of {', '.join(shipped_names())}.",
+        )
     operation = load_operation(folder / FILE_NAME)
     try:
         ladder = load_ladder(folder, may_be_empty=True)

@@ -237,7 +237,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     if output.open_:
         open_report(outputs.html)
     if not run.complete:
-        tell("Stopped early: the best until then is kept, and the same command continues from there.")
+        tell("Stopped early: what was found is kept, and the same command continues from there.")
         return ExitCode.INTERRUPTED
     return exit_code(run)
 

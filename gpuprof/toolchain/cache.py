@@ -20,7 +20,7 @@ from gpuprof.toolchain.nvrtc_program import UnknownInclude, included_files, make
 
 T = TypeVar("T")
 
-#: Entries kept; the least recently used go first. More than the cases of any one run, which would otherwise
+#: Entries kept, with locks; the least recently used go first. More than the cases of any one run, which would otherwise
 #: push out its own beginning each time.
 _MAX_ENTRIES = 5000
 #: Entries that a process writes from one look at how many there are to the next.
@@ -28,7 +28,7 @@ _WRITES_PER_LOOK = 64
 #: How long to wait for somebody else's compilation.
 _PATIENCE_S = 60.0
 #: The folder's files that a cache writes: others may be the user's.
-_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.json|\.writing-.*")
+_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.(?:json|lock)|\.writing-.*")
 
 
 def cache_directory() -> Path | None:

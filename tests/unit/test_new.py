@@ -425,7 +425,7 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
     ("what", "name", "words"),
     [
         ("gemmm", "a.cu", "There is no operation 'gemmm'"),
-        (".", "a.cu", r"Name its kernel files, \./\*\.cu"),
+        (".", "a.cu", r"docs/operations\.md shows one"),
         ("gemm", "a.txt", "does not end in .cu"),
         ("gemm", "naive.cu", "The gemm ladder has a kernel called naive"),
         ("gemm", "gemmOnGPU2D.cu", "The gemm ladder has a kernel called gemmOnGPU2D"),
