@@ -20,8 +20,8 @@ from gpuprof.toolchain.nvrtc_program import UnknownInclude, included_files, make
 
 T = TypeVar("T")
 
-#: Entries kept, with locks; the least recently used go first. More than the cases of any one run, which would otherwise
-#: push out its own beginning each time.
+#: Entries kept, with locks; the least recently used go first. More than the cases of any one run, which would
+#: otherwise push out its own beginning each time.
 _MAX_ENTRIES = 5000
 #: Entries that a process writes from one look at how many there are to the next.
 _WRITES_PER_LOOK = 64
