@@ -213,7 +213,7 @@ class _GateReader:
         if given.unit not in ("", *UNITS):
             known = f"Units are {', '.join(UNITS)}."
             raise self._error(given.unit_place, f"{given.unit!r} is not a unit.", known)
-        if changed and given.unit != "%":
+        if changed and given.unit != "%" and (given.unit or given.value):
             raise self._error(given.place, "a change is in percent.", "For example: change(time) > 3%")
         if changed or (given.unit == "%" and figure.unit not in ("%", "±%")):
             self._need_base(named)

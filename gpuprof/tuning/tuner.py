@@ -122,7 +122,7 @@ class WorkerPool:
         def serve(indices: range, process: ExecutorProcess) -> None:
             nonlocal begun
             if len(indices) > 1 and not is_over():
-                process.tell(Prepare(tuple(cases[index] for index in indices)))
+                process.tell(Prepare.of((cases[index] for index in indices), self._device))
             for index in indices:
                 if is_over():
                     break

@@ -144,6 +144,7 @@ def test_change_of_an_exact_figure():
     # From 0 there is no percentage, but more is more.
     assert failing(compared("change(spill_bytes) > 1000%", base, new)) == ["naive", "naive"]
     assert compared("change(spill_bytes) > 0%", base, base).outcome == "passed"
+    assert compared("change(spill_bytes) > 0", base, base).outcome == "passed"
 
 
 def test_change_of_a_time():
