@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A change with its interval on an axis with none in its middle, and the rounds of one version or two."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup, escape
@@ -25,7 +26,7 @@ def end_of_table(found: Sequence[Judgement]) -> float:
     The few that changed most do not stretch it, or small changes of the others could not be seen.
     """
     reaches = sorted(max(map(abs, (item.change, item.low, item.high))) for item in found)
-    widest = reaches[int(_WITHIN_TABLE * (len(reaches) - 1))]
+    widest = reaches[math.ceil(_WITHIN_TABLE * (len(reaches) - 1))]
     return next((end for end in _ENDS if 105 * widest <= end), _ENDS[-1])
 
 
