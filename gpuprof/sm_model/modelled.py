@@ -270,24 +270,12 @@ def _cycles(
         most = min(resident, count)
         return StreamingMultiprocessor(played, ways, warps, most, rates, copies, fed).play(count)
 
-    lengths = [len(block.instructions) for block in blocks]
-    whole = sum(count * length for count, length in zip(times, lengths, strict=True))
-    gone = sum(lengths[number] for path in paths for number in path) / len(paths)
-    if gone > _MOST_MADE_UP * whole:
-        raise NotModelled("No usual way of a warp is as long as what warps execute.")
     shared = _shared(steps, times, rates)
-    full, rest = divmod(each, resident)
-    if gone >= (1 - _LEFT_OUT) * whole:
-        waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * warps * max(1.0, whole)))))
-        plays = [play(min(each, waves * resident), paths, steps)]
-        ends = plays[0].ends
-        tail = ends[-1] - ends[-2] if full and rest and len(ends) > 1 else 0.0
-        least, cycles = 0.0, _extrapolated(plays[0], each, resident)
-    else:
-        plays = [play(count, paths, steps) for count in (resident, rest) if count]
-        tail = _life(plays[1], times, rest * warps) if rest else 0.0
-        cycles = full * _life(plays[0], times, resident * warps) + tail
-        least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
+    least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
+    lengths = [len(block.instructions) for block in blocks]
+    plays, cycles, tail = _waves(
+        lambda count: play(count, paths, steps), paths, lengths, times, warps, each, resident, least
+    )
     if not at_once and len({*launch.work}) > 1:
         alone = _life(play(1, paths, deepcopy(steps)), times, warps)
         used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
@@ -302,7 +290,45 @@ def _cycles(
         )
         one = play(1, paths, _storing_usually(steps, times, paths))
         cycles += _handing_on(launch, one, times, rates)
-    return max(least, cycles), tail, _spent(steps, times, plays), each * warps * shared["crowd"]
+    return cycles, tail, _spent(steps, times, plays), each * warps * shared["crowd"]
+
+
+def _waves(
+    play: Callable[[int], Played],
+    paths: Sequence[Sequence[int]],
+    lengths: Sequence[int],
+    times: Sequence[float],
+    warps: int,
+    each: int,
+    resident: int,
+    least: float,
+) -> tuple[list[Played], float, float]:
+    """Play some of an SM's blocks; return what was played, the cycles of all blocks, and of the tail.
+
+    Args:
+        play: Plays so many.
+        paths: Of their warps.
+        lengths: Of the blocks of machine code.
+        times: How often a warp executes each of these.
+        warps: Of a block.
+        each: Blocks of the SM.
+        resident: That it has at once.
+        least: Cycles that all take at least, where paths are cut short.
+    """
+    whole = sum(count * length for count, length in zip(times, lengths, strict=True))
+    gone = sum(lengths[number] for path in paths for number in path) / len(paths)
+    if gone > _MOST_MADE_UP * whole:
+        raise NotModelled("No usual way of a warp is as long as what warps execute.")
+    full, rest = divmod(each, resident)
+    if gone >= (1 - _LEFT_OUT) * whole:
+        waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * warps * max(1.0, whole)))))
+        played = play(min(each, waves * resident))
+        ends = played.ends
+        tail = ends[-1] - ends[-2] if full and rest and len(ends) > 1 else 0.0
+        return [played], _extrapolated(played, each, resident), tail
+    plays = [play(count) for count in (resident, rest) if count]
+    tail = _life(plays[1], times, rest * warps) if rest else 0.0
+    return plays, max(least, full * _life(plays[0], times, resident * warps) + tail), tail
 
 
 def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[PlayedLaunch, list[float]]:
