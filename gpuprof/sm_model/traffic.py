@@ -233,14 +233,26 @@ def _from_dram(
         each = min(most[place], of(place, at_once)) * blocks / at_once
         new = min(1.0, most[place] / max(1.0, each))
         until = max(at_once, _period(sites.grid, moving[place]))
-        late = new + (1 - new) * _dropped(footprint(until), l2_bytes)
+        dropped = _dropped(footprint(until), l2_bytes)
+        on_busiest = _of_whole_waves(new, blocks / at_once)
         more = (1 - fresh[place]) * again
         far[place] = (
-            min(1.0, each * late / max(1.0, nbytes) + more),
-            min(1.0, fresh[place] * late + more),
+            min(1.0, each * (new + (1 - new) * dropped) / max(1.0, nbytes) + more),
+            min(1.0, fresh[place] * (on_busiest + (1 - on_busiest) * dropped) + more),
             fresh[place] * nbytes / max(1.0, each),
         )
     return far
+
+
+def _of_whole_waves(new: float, waves: float) -> float:
+    """Return the share that is new of what an SM reads which has a block of the last wave, too.
+
+    If the first wave reads all, the last one finds all in L2.
+    """
+    if waves <= 1:
+        return new
+    missing = math.ceil(waves) - waves
+    return (new * waves + missing * (new * waves - 1) / (waves - 1)) / math.ceil(waves)
 
 
 def _run(sites: TrafficSites, place: Place) -> float:

@@ -28,6 +28,7 @@ from gpuprof.sm_model.path import usual_path, ways_to
 from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
+from gpuprof.sm_model.traffic import _of_whole_waves
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.signature import block_limits_of
 
@@ -765,6 +766,13 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
     seen = watched([32 * lanes + 16 * step for step in range(2)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
+
+
+def test_the_last_wave_finds_in_l2_what_the_first_one_reads() -> None:
+    # 2.25 waves, of which an SM has three: all read the same, all something else, or half of them does.
+    for new, share in ((1 / 2.25, 1 / 3), (1.0, 1.0), ((1 + 2.25) / 2 / 2.25, 2 / 3)):
+        assert _of_whole_waves(new, 2.25) == pytest.approx(share)
+    assert (_of_whole_waves(0.25, 4), _of_whole_waves(0.5, 0.7)) == (0.25, 0.5)
 
 
 def test_a_block_is_followed_that_most_are_like() -> None:
