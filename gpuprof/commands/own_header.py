@@ -127,6 +127,11 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
         fix = "What it computes belongs in an array that it takes, or in a __device__ variable."
         raise InputError(broken or what, fix=fix if not broken else f"{name} takes no array.")
     todo = [f"# TODO: {broken.rstrip('.')}. What is said of the kernel is a guess."] * bool(broken)
+    cluster = re.findall(
+        r"\bclusterDim\s*\.\s*[xyz]\s*=\s*([^;]+);", "" if "__cluster_dims__" in code else code
+    )[:3]
+    if cluster:
+        todo += [f"# TODO: __cluster_dims__({', '.join(cluster)}) before {name}, as the launch has it."]
     return "\n".join(("/*gpuprof", *todo, *_named(others), *tables, "*/", source))
 
 
@@ -411,10 +416,14 @@ def built_header(path: Path) -> str:
     uses = _uses_of_ptx(held.built.ptx, entry)
     taken = []
     for place, one in enumerate(kernel.parameters):
-        use = uses.parameters[place].get(0) if uses else None
+        used = uses.parameters[place] if uses else {}
+        if one.is_struct and (members := _members_of_ptx(held.built.ptx, entry, place, one.nbytes, used)):
+            taken += members
+            continue
+        use = used.get(0)
         kind = _type_of(one)
         if one.is_pointer or (one.may_be_pointer and (use or uses is None)):
-            kind = f"{ELEMENT_TYPES[accessed(use)].c_type} *"
+            kind = _pointer(use)
         if one.is_struct or (one.is_pointer and uses is not None and use is None):
             kind = ""  # Triton's hidden pointers are null where nothing is behind them
         text = one.text if one.is_struct else f"const {kind}"
@@ -424,6 +433,40 @@ def built_header(path: Path) -> str:
     nothing = SourceFacts("", partial(HostLaunch, "", "", _bytes_of), (), {}, False, False)
     tables = HeaderTables({}, taken, uses is not None, block, nothing).of(entry)
     return "\n".join((*_named(others), *tables, ""))
+
+
+def _members_of_ptx(ptx: str, entry: str, place: int, nbytes: int, uses: Mapping[int, Use]) -> list[Taken]:
+    """What a struct holds by the loads of its members: arrays, numbers, and 0 where nothing is loaded."""
+    body = ptx.partition(f".entry {entry}(")[2].partition("\n}")[0]
+    parameter = rf"\[{re.escape(entry)}_param_{place}(?:\+(\d+))?\]"
+    kinds: dict[int, str] = {}
+    for lanes, kind, begin in re.findall(
+        rf"\bld\.param\S*?(?:\.v(\d))?\.([bsuf]\d+)\s[^;\[]*{parameter}", body
+    ):
+        for lane in range(int(lanes or 1)):
+            kinds[int(begin or 0) + lane * int(kind[1:]) // 8] = kind
+    found, at = [], 0
+    while kinds and at < nbytes:
+        free = min((one for one in kinds if one > at), default=nbytes) - at
+        width = (
+            int(kinds[at][1:]) // 8
+            if at in kinds
+            else next(one for one in (8, 4, 2, 1) if not at % one and one <= free)
+        )
+        name = f"x{place}_{at}" if at in kinds else "0"
+        kind = (
+            _pointer(uses[at]) if at in uses else _type_of(Parameter(kinds.get(at, "b"), width, False, False))
+        )
+        found.append(
+            Taken(name, f"const {kind}", kind, place, f".{at}", element_type(kind), use=uses.get(at))
+        )
+        at += width
+    return found
+
+
+def _pointer(use: Use | None) -> str:
+    """The type of a pointer to what a kernel uses so."""
+    return f"{ELEMENT_TYPES[accessed(use)].c_type} *"
 
 
 def _type_of(compiled: Parameter) -> str:
