@@ -74,6 +74,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_texels
+from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.observers.open_meetings import AccessPair
 from gpuprof.executor.observers.store_trace import ValuelessElements, ValueNeeded
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
@@ -86,6 +87,7 @@ from gpuprof.executor.steps.launch_state import SliceRun, TooMuchWork
 from gpuprof.executor.totals import CountedTotals, Stored
 
 __all__ = [
+    "RANK_SHIFT",
     "WARP",
     "Access",
     "AccessPair",

@@ -71,6 +71,20 @@ asm volatile("{\n.reg .pred over;\nagain: mbarrier.try_wait.parity.shared.b64 ov
 tile[t + 32] = 1;
 }
 
+//:: one of the threads of several warps, all of which read before
+//: words = ["line {3}: ", "which one of several threads reads in line {2}, and nothing orders them: element 0 of `tile`"]
+if (t == 0) tile[0] = x[0];
+__syncthreads();
+y[at] = tile[0] * other[0];
+if (t == 0) tile[0] = 1;
+
+//:: another block's memory, as a launch with an attribute for clusters has it
+//: words = ["line {2}: ", "another block's, of a cluster of one block: __cluster_dims__ before the kernel says"]
+unsigned theirs, found;
+asm volatile("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(theirs) : "r"((unsigned)__cvta_generic_to_shared(tile)));
+asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(found) : "r"(theirs));
+y[at] = found;
+
 //:: a barrier within an if
 //: words = [" reads in line", "a barrier is missing between lines {3} and {5} ("]
 __shared__ float kept;

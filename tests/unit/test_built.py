@@ -3,6 +3,7 @@
 """PTX and machine code where a `.cu` file may stand: read, checked, executed, and what is said of it."""
 
 import json
+import re
 import struct
 from pathlib import Path
 
@@ -185,6 +186,25 @@ def test_a_header_as_of_triton_has_its_block_and_no_array_for_hidden_pointers(tm
     assert "block = [64]\n" in text
 
 
+def test_new_tells_what_structs_hold_by_the_loads_of_their_members(tmp_path):
+    """As Mojo's tensors and Julia's arrays come: an address, a size in 64 bits, and what nothing reads."""
+    struct = "struct Rows { float *data; short unread[3]; char more; long long n; float by; };\n"
+    source = (
+        struct
+        + """__global__ void scale(Rows y, Rows x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < x.n)
+        y.data[i] = x.by * x.data[i];
+}
+"""
+    )
+    path, header = tmp_path / "mine.ptx", tmp_path / "mine.toml"
+    path.write_text(compiled(source=source).ptx)
+    write_starting_point(str(path), header, force=False)
+    header.write_text(header.read_text().replace('value = ""', 'value = "x1_24 * x1_0"'))
+    assert case_of(path).outcome == "ok"
+
+
 #: What a header says instead, and what is told of it: while it is read, or of the case.
 REFUSED = {
     "block = [64]": ("block = [128]", "holds at most 64 threads: its .maxntid"),
@@ -355,6 +375,12 @@ def test_an_array_may_come_in_a_struct_of_its_address_alone(tmp_path, kernel):
     assert ptx != kernel.ptx
     path = written(tmp_path, kernel, ".ptx", text=ptx)
     assert case_of(path).outcome == "ok"
+
+
+def test_a_kernels_own_shared_variable_has_its_own_name_where_llvm_adds_the_kernels(tmp_path, kernel):
+    (name,) = re.findall(r"\.shared .* (\S+)\[256\]", kernel.ptx)
+    ptx = kernel.ptx.replace(f"{name}[256]", f"{name}[128]").replace(name, f"{kernel.entry}_$_tile_$_here")
+    assert "of `tile_$_here`" in case_of(written(tmp_path, kernel, ".ptx", text=ptx)).reason
 
 
 def test_a_folder_holds_files_of_every_kind_and_a_case_travels_whole(tmp_path, kernel):

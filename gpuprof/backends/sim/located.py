@@ -13,6 +13,7 @@ from typing import TypeVar
 from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.executor import (
+    RANK_SHIFT,
     Buffer,
     FaultKind,
     GlobalMemory,
@@ -215,6 +216,14 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     dynamic = rf"\.extern\s+\.shared\b[^;]*\b{re.escape(_symbol(program, byte)[0])}\[\]"
     if fault.kind is FaultKind.OUT_OF_BOUNDS and text and re.search(dynamic, program.interface.module):
         text += ", whose size is the launch's dynamic_shared_bytes"
+    if (
+        fault.kind is FaultKind.OUT_OF_BOUNDS
+        and byte >= 1 << RANK_SHIFT
+        and "mapa" in program.interface.module
+    ):
+        text = (
+            "another block's, of a cluster of one block: __cluster_dims__ before the kernel says of how many"
+        )
     if fault.kind is FaultKind.SHARED_RACE and found.met_line is not None:
         text += f"{', ' if text else ''}{_missing(program, found, found.met_line, fault.source_line)}"
     detail, line = fault.detail, fault.source_line
@@ -256,7 +265,9 @@ def _place(program: Program, byte: int) -> str:
     """The array that a byte of shared memory lies in, or behind."""
     name, within = _symbol(program, byte)
     # The compiler may make a variable of its own of each element: `tile_$_7`.
-    symbol, _, element = name.partition("_$_")
+    symbol, _, element = name.rpartition("_$_")
+    if not element.isdecimal():  # LLVM names a kernel's own variables so: `kernel_$_tile`
+        symbol, element = name.removeprefix(f"{program.interface.entry}_$_"), ""
     part = f"element {element}" if element else f"byte {within}"
     return f"{part} of `{source_name(symbol)}`" if symbol else ""
 

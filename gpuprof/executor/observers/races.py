@@ -361,7 +361,7 @@ class Interval:
             lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))[:, position[1], position[2]]
             alike = self.kinds == touch.block[hit[0]]
             position = (int((lanes & alike).argmax()), *position[1:])
-        who = "several threads"
+        who = "one of several threads"
         if len(others) == 1:
             thread, block = self.names((position[0], warp, min(lane, WARP) - 1))
             one = f"thread {thread}" if lane < SEVERAL else f"a thread of warp {warp % self.layout.warps}"
