@@ -75,7 +75,7 @@ def _read_block(reader: TableReader) -> tuple[str, str, str]:
         raise reader.error(
             "block",
             f"must be one to three positive integers, not {block!r}",
-            "A block of formulas stands in a [[launches]] table; one is enough."
+            "A block of formulas stands in [[launches]], one or more, each with its entry and arguments."
             if any(isinstance(extent, str) for extent in block)
             else "",
         )

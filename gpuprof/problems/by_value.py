@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpuprof.errors import InputError, asked, foreign
-from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
+from gpuprof.operation import ArrayDeclaration, Check, Operation, ScalarDeclaration, ScalarType, Work
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError, evaluate_real, variables
@@ -85,24 +85,16 @@ def read_call(
     converted = {key: _converted(key, value) for key, value in arguments.items() if value is not None}
     numbers = {key: value for key, value in converted.items() if isinstance(value, int | float)}
     given = {key: value for key, value in converted.items() if not isinstance(value, int | float)}
-    values = MappingProxyType({**numbers, **{key: _read_only(array) for key, array in given.items()}})
-    wanted = {
-        key: _array(key, asked(key, each, values) if callable(each) else each)
-        for key, each in expected.items()
-    }
+    wanted = _wanted(expected, {**numbers, **given})
     arrays = {key: _plain(array) for key, array in given.items()}
     results = {key: _result(key, array, arrays.get(key)) for key, array in wanted.items()}
-    compound = {
-        key: array.dtype.newbyteorder("=")
-        for key, array in {**wanted, **given}.items()
-        if _is_compound(array.dtype)
-    }
+    kinds = {key: array.dtype.newbyteorder("=") for key, array in {**wanted, **given}.items()}
+    compound = {key: kind for key, kind in kinds.items() if _is_compound(kind)}
     held = {key: arrays[key] if key in arrays else results[key] for key in arguments if key not in numbers}
     counts = {key: n for key, n in numbers.items() if not isinstance(arguments[key], bool | np.bool_)}
     sizes = _sizes_of(counts, held, results)
     scalars = {key: number for key, number in numbers.items() if key not in sizes}
     total = sum(array.nbytes for array in held.values())
-    rate: Rate = "bytes" if flops is None else "flops"
     operation = Operation(
         name=name,
         title=name,
@@ -122,7 +114,7 @@ def read_call(
         work=Work(
             flops=_formula("flops", 0 if flops is None else flops, sizes),
             bytes=_formula("bytes", total if nbytes is None else nbytes, sizes),
-            rate=rate,
+            rate="bytes" if flops is None else "flops",
         ),
         checks={
             key: _check(key, held[key], values, keep(_storable(values), folder), relative, absolute)
@@ -228,10 +220,16 @@ def _array(name: str, value: Any) -> Array:
     )
 
 
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def _wanted(expected: Mapping[str, Expectation], given: Mapping[str, Any]) -> dict[str, Array]:
+    """What outputs must hold; functions that tell it must leave the arguments as they are."""
+    views = {key: value.view() for key, value in given.items() if isinstance(value, np.ndarray)}
+    for view in views.values():
+        view.flags.writeable = False
+    values = MappingProxyType({**given, **views})
+    return {
+        key: _array(key, asked(key, each, values) if callable(each) else each)
+        for key, each in expected.items()
+    }
 
 
 def _result(name: str, wanted: Array, given: Array | None) -> Array:
