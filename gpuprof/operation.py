@@ -208,8 +208,5 @@ class Operation(Struct, frozen=True, dict=True):
     def shape(self) -> str:
         return shape_of(self.dimensions)
 
-    def default_options(self) -> dict[str, str]:
-        return {name: option.default for name, option in self.options.items()}
-
     def __hash__(self) -> int:
         return hash((self.name, self.dimensions))

@@ -329,18 +329,14 @@ def _listed(what: What | Sequence[What]) -> list[What]:
             raise InputError(
                 "A kernel's text stands for a path.", fix='Give gpuprof.Source(text, "its name").'
             )
-        if not (isinstance(each, (str, os.PathLike, Source)) or _is_foreign(each)):
+        is_told = isinstance(each, (str, os.PathLike, Source)) or _is_of_cupy(each)
+        if not (is_told or is_triton(each) or is_function(each)):
             raise InputError(
                 f"{getattr(each, '__name__', repr(each))} is no kernel.",
                 fix="Name a file, or give a gpuprof.Source, or what triton.jit, cuda.jit, cute.jit or"
                 " cupy.RawKernel made.",
             )
     return listed
-
-
-def _is_foreign(what: Any) -> bool:
-    """Whether it is another package's, whose text or compiler is asked."""
-    return is_triton(what) or is_function(what) or _is_of_cupy(what)
 
 
 def _files(what: Sequence[What]) -> list[Path | Source]:

@@ -47,7 +47,7 @@ def starting_point(operation: Operation, ladder: Ladder | None, stem: str) -> st
 
 def _simplest(ladder: Ladder) -> Kernel | None:
     """The first rung that computes the operation itself with one launch; without one, the shortest."""
-    default = ladder.operation.default_options()
+    default = {name: option.default for name, option in ladder.operation.options.items()}
     usual = {"f32"} & {dtype for kernel in ladder.kernels for dtype in kernel.dtypes}
     computing = [
         kernel

@@ -293,7 +293,8 @@ class SimBackend(Backend):
         executed: dict[float | None, ExecutedCase] = {}
 
         def attempt(unread: float | None) -> Verification:
-            follow = any(one.launches.follows_undefined for one in executed.values())
+            programs = (each for one in executed.values() for each in one.launches.programs.values())
+            follow = any(program.observer is not None for program in programs)
             executed[unread] = self._execute(case, compiled, samples, unread, follow=follow)
             return self.references_of(problem).verify(executed[unread].buffers, whole=not sampled)
 

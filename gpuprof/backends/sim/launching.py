@@ -198,10 +198,6 @@ class Launches(Struct, frozen=True):
     def sampled(self) -> bool:
         return any(self.samples)
 
-    @property
-    def follows_undefined(self) -> bool:
-        return any(program.observer is not None for program in self.programs.values())
-
     def run(self, memory: GlobalMemory, buffers: Mapping[str, Buffer], **how: Any) -> list[LaunchResult]:
         """Run one after the other; `how` are other arguments of `launch`.
 

@@ -89,7 +89,8 @@ def basic_blocks(body: list[Instruction | Label]) -> list[BasicBlock]:
     """Return the blocks in text order; the first is the entry."""
     blocks = _cut(_without_guarded_ends(body))
     _shorten_exits(blocks)
-    _set_rejoins(blocks)
+    for block, place in zip(blocks, rejoins(blocks), strict=True):
+        block.rejoin = place
     return blocks
 
 
@@ -164,11 +165,6 @@ def _shorten_exits(blocks: list[BasicBlock]) -> None:
         block.target = EXIT_BLOCK if block.target in lone else block.target
         block.otherwise = EXIT_BLOCK if block.otherwise in lone else block.otherwise
         block.cases = {key: EXIT_BLOCK if goal in lone else goal for key, goal in block.cases.items()}
-
-
-def _set_rejoins(blocks: list[BasicBlock]) -> None:
-    for i, place in enumerate(rejoins(blocks)):
-        blocks[i].rejoin = place
 
 
 def rejoins(blocks: list[BasicBlock], left: Collection[tuple[int, int]] = ()) -> list[int]:

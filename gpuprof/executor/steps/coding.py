@@ -136,7 +136,7 @@ class Coder:
     def mask(self, item: Instruction) -> Callable[[Batch], Mask]:
         """Return a function that gives the lanes that execute an instruction."""
         if item.guard is None:
-            return _current_mask
+            return lambda batch: batch.mask
         slot, negated = self.slots.register(item.guard, item.line), item.negated
 
         def masked(batch: Batch) -> Mask:
@@ -185,10 +185,6 @@ def refusal(coder: Coder, item: Instruction, what: str) -> Step:
         raise UnsupportedInstruction(what, item.line, batch.names(mask.first()))
 
     return where_active(coder, item, stop)
-
-
-def _current_mask(batch: Batch) -> Mask:
-    return batch.mask
 
 
 def _discard(batch: Batch, value: Lanes, mask: Mask) -> None:
