@@ -31,7 +31,11 @@ _TOGETHER = 200
 def kernels(told: dict) -> Iterator[tuple[LaunchCase, list]]:
     """Yield every kernel of a file, and the list whose last element is its answer."""
     for number, entry in enumerate([*told["arithmetic"], *told["kernels"]]):
-        text, arrays, grid, block = of_arithmetic(*entry[:3]) if len(entry) == 4 else entry[1:5]
+        if len(entry) == 4:
+            instruction, kinds, result, _ = entry
+            text, arrays, grid, block = of_arithmetic([(instruction, result)], kinds)
+        else:
+            text, arrays, grid, block = entry[1:5]
         name = f"k{number}"
         source = text.replace(".entry k(", f".entry {name}(")
         given = tuple(map(array, arrays))

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.instructions import Links, NoLink
+from gpuprof.backends.sim.instructions import DecodedKernels, Links, NoLink
 from gpuprof.devices.cards import load_card
+from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
@@ -70,6 +71,11 @@ class _Unread(Links):
         return NoLink("this test counts none of its instructions.")
 
 
+def decoded_kernels(device: Device, linked: bool) -> DecodedKernels:
+    """What a device executes of kernels; their machine code is disassembled if `linked`."""
+    return DecodedKernels(device) if linked else DecodedKernels(device, links=_Unread())
+
+
 @cache
 def executor(
     card: str = "h200", blocks: int | None = None, linked: bool = False, sms: int = 0, seed: int = 0
@@ -79,9 +85,8 @@ def executor(
     """
     known = load_card(card)
     device = replace(known, sm_count=sms or known.sm_count)
-    backend = SimBackend(device, RunOptions(seed=seed, sim_blocks=blocks), models=linked)
-    if not linked:
-        backend.decoded = replace(backend.decoded, links=_Unread())
+    kept = {"models": linked, "decoded": decoded_kernels(device, linked)}
+    backend = SimBackend(device, RunOptions(seed=seed, sim_blocks=blocks), **kept)
     return backend, Compiler(backend.device.arch)
 
 

@@ -8,11 +8,12 @@ and of what lanes exchange, with checksums of what an H200 left in their arrays.
 
 import json
 import lzma
-import re
 import sys
 import zlib
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -55,28 +56,22 @@ def differing(cases: Iterable[tuple]) -> list[str]:
 TOGETHER = 100
 
 
-def together(entries: list[list]) -> tuple:
-    """One kernel that executes several arithmetic instructions, and answers by the places of their arrays."""
-    names, bodies, given, answer = [], [], [], {}
-    for name, kinds, result, told_of in entries:
-        text, arrays, *launched = of_arithmetic(name, kinds, result)
-        first = len(given)
-        body = text.partition("{")[2].rpartition("ret;")[0]
-        bodies.append(re.sub(r"\[p(\d+)\]", lambda place, first=first: f"[p{first + int(place[1])}]", body))
-        answer |= {first + int(place): value for place, value in told_of.items()}
-        given += arrays
-        names.append(name)
-    parameters = ", ".join(f".param .u64 p{place}" for place in range(len(given)))
-    whole = "\n".join(
-        (f".visible .entry k({parameters}) {{", *(f"{{{body}}}" for body in bodies), "ret;", "}")
-    )
-    return " ".join(names), whole, given, *launched, answer
+def of_one_kind(kinds: str, entries: list[list]) -> Iterator[tuple]:
+    """Kernels that each execute several arithmetic instructions with operands of the same types."""
+    for start in range(0, len(entries), TOGETHER):
+        some = entries[start : start + TOGETHER]
+        kernel = of_arithmetic([(text, result) for text, _, result, _ in some], json.loads(kinds))
+        answers = [value for *_, told_of in some for value in told_of.values()]
+        first = len(kernel[1]) - len(some)
+        yield " ".join(text for text, *_ in some), *kernel, dict(enumerate(answers, first))
 
 
 def test_arithmetic_is_what_the_card_computes():
     """In each form that ptxas takes, with 4,096 operands; approximations apart."""
-    entries = told()["arithmetic"]
-    assert not differing(together(entries[i : i + TOGETHER]) for i in range(0, len(entries), TOGETHER))
+    alike = defaultdict(list)
+    for entry in told()["arithmetic"]:
+        alike[json.dumps(entry[1])].append(entry)
+    assert not differing(chain.from_iterable(of_one_kind(*some) for some in alike.items()))
 
 
 def test_kernels_leave_what_they_do_on_the_card():

@@ -4,7 +4,7 @@
 
 import pytest
 from cuda_sources import kernel_file
-from problem_support import Gemm, find_kernel
+from problem_support import Gemm, decoded_kernels, find_kernel
 from typer.testing import CliRunner
 
 from gpuprof.backends.base import ExplainedFailure, Findings
@@ -14,6 +14,7 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.executed import ExecutedCase
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
+from gpuprof.devices.device import Device
 from gpuprof.executor.memory import banks
 from gpuprof.kernels.shape import configure
 from gpuprof.options import RunOptions
@@ -32,28 +33,38 @@ LONG = Gemm(1536, 4096, 64)
 
 
 class Case:
-    """A stream-K GEMM, perhaps with something in its source, or in what it includes, replaced."""
+    """A GEMM, perhaps with something in its source, or in what it includes, replaced.
 
-    def __init__(self, problem: Gemm, wrong: tuple[str, str] | None = None, name: str = "streamk") -> None:
+    Its machine code is only read where nothing is.
+    """
+
+    def __init__(
+        self,
+        problem: Gemm,
+        wrong: tuple[str, str] | None = None,
+        name: str = "streamk",
+        card: Device = CARD,
+    ) -> None:
         kernel = find_kernel("gemm", name)
         if wrong:
             texts = {"": kernel.source, **kernel.headers}
             changed = {file: text.replace(*wrong) for file, text in texts.items()}
             assert changed != texts
             kernel = replace(kernel, source=changed.pop(""), headers=changed)
-        params = TILE if name == "streamk" else {}
-        # Where all blocks wait for each other, few do as well.
-        self.card = CARD if name == "streamk" else replace(CARD, sm_count=4)
-        self.kernel, self.problem = kernel, problem
-        self.shape = configure(kernel, problem, kernel.block, params, self.card)
-        assert self.shape.launches[0].cooperative
-        self.compiled = compile_kernel(self.shape, "sm_90")
+        self.card, self.problem, self.decoded = card, problem, decoded_kernels(card, linked=not wrong)
+        self.shape = configure(kernel, problem, kernel.block, TILE if name == "streamk" else {}, card)
+        self.compiled = compile_kernel(self.shape, self.decoded.arch)
+
+    def on(self, blocks: int | None = None) -> SimBackend:
+        """A backend that has executed nothing yet."""
+        options = RunOptions(sim_blocks=blocks)
+        return SimBackend(self.card, options, models=False, decoded=self.decoded)
 
     def run(self, blocks: int | None = 6) -> Findings:
-        return SimBackend(self.card, RunOptions(sim_blocks=blocks)).run(self.shape, self.compiled)
+        return self.on(blocks).run(self.shape, self.compiled)
 
-    def count(self, blocks: int = 6) -> ExecutedCase:
-        return SimBackend(self.card, RunOptions(sim_blocks=blocks)).count(self.shape, self.compiled)
+    def count(self, blocks: int | None = 6) -> ExecutedCase:
+        return self.on(blocks).count(self.shape, self.compiled)
 
 
 def test_every_block_is_counted_as_a_whole_run_counts():
@@ -132,7 +143,8 @@ PACKED = Gemm(34, 133, 41)
 
 
 def test_what_all_blocks_pack_is_counted_though_the_copy_engine_moves_no_values():
-    case = Case(PACKED, name="packed")
+    # Where all blocks wait for each other, few do as well.
+    case = Case(PACKED, name="packed", card=replace(CARD, sm_count=4))
     whole, found = case.run(blocks=0), case.count()
     assert whole.outcome == "ok"
     differ = {name for name, counter in found.counters.items() if counter != whole.counters[name]}
@@ -156,20 +168,13 @@ def test_grid_far_larger_than_its_problem_is_sampled(tmp_path, blocks, executed)
     assert case.verification.checked_elements == 64 * 64
 
 
-def compiled_case(name, problem, card=CARD):
-    """A shipped GEMM at a size, and what the compiler makes of it."""
-    kernel = find_kernel("gemm", name)
-    shape = configure(kernel, problem, kernel.block, {}, card)
-    return shape, compile_kernel(shape, card.arch)
-
-
 @pytest.mark.parametrize(("name", "dtype"), [("tf32x3_mma", "f32"), ("wgmma_tma", "bf16")])
 def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype, monkeypatch):
-    shape, compiled = compiled_case(name, Gemm(512, 640, 72, dtype=dtype))
+    case = Case(Gemm(512, 640, 72, dtype=dtype), name=name)
     found = []
     for most_s in (1e9, 0.0):
         monkeypatch.setattr(sampled, "_SUMS_S", most_s)
-        found.append(backend.SimBackend(CARD, RunOptions(sim_blocks=3)).run(shape, compiled))
+        found.append(case.run(3))
     with_values, without = found
     assert with_values.outcome == without.outcome == "ok"
     assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]
@@ -178,13 +183,12 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     # What a card verifies needs no values, however few sums there are.
     monkeypatch.setattr(sampled, "_SUMS_S", 1e9)
     monkeypatch.setattr(backend.SimBackend, "_execute", None)
-    counted = backend.SimBackend(CARD, RunOptions(sim_blocks=3)).count(shape, compiled)
-    assert counted.counters == with_values.counters
+    assert case.count(3).counters == with_values.counters
 
 
 def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(monkeypatch):
-    shape, compiled = compiled_case("wgmma_tma", Gemm(256, 512, 64, dtype="bf16"))
-    with_values = backend.SimBackend(CARD, RunOptions(sim_blocks=0)).count(shape, compiled)
+    case = Case(Gemm(256, 512, 64, dtype="bf16"), name="wgmma_tma")
+    with_values = case.count(0)
     sliced = []
     load = instructions.load_program
 
@@ -195,29 +199,27 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     monkeypatch.setattr(instructions, "load_program", load_program)
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(backend, "stands_for_grid", lambda *_: False)
-    found = backend.SimBackend(CARD, RunOptions(sim_blocks=2)).count(shape, compiled)
+    found = case.count(2)
     assert sliced == [True]
     assert found.caveat is None
     assert found.counters == with_values.counters
 
 
 def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values(monkeypatch):
-    card = replace(CARD, sm_count=7)  # which have two tiles, or one
-    problem = Gemm(640, 512, 64, dtype="bf16")
-    shape, compiled = compiled_case("wgmma_persistent", problem, card)
-    with_values = backend.SimBackend(card).count(shape, compiled)
+    # SMs have two tiles, or one.
+    case = Case(Gemm(640, 512, 64, dtype="bf16"), name="wgmma_persistent", card=replace(CARD, sm_count=7))
+    with_values = case.count(None)
     assert with_values.result.sampled_blocks == 7
     monkeypatch.setattr(backend, "of_two_kinds", lambda *_: None)
     monkeypatch.setattr(sampled, "_FEW_BLOCKS_FMAS", 0)
-    estimate = backend.SimBackend(card, RunOptions(sim_blocks=6)).count(shape, compiled)
-    assert estimate.caveat
-    monkeypatch.setattr(sampled, "_SUMS_S", 6.5 / 7 * problem.flops * sampled._SUM_S)
+    assert case.count(6).caveat
+    monkeypatch.setattr(sampled, "_SUMS_S", 6.5 / 7 * case.problem.flops * sampled._SUM_S)
     executed = []
     execute = backend.SimBackend._execute
     monkeypatch.setattr(
         backend.SimBackend, "_execute", lambda *given: executed.append(given[3]) or execute(*given)
     )
-    found = backend.SimBackend(card).count(shape, compiled)
+    found = case.count(None)
     ((sample,),) = executed
     assert sample.count == 6
     assert found.caveat is None
@@ -226,19 +228,18 @@ def test_a_dear_grid_whose_sample_is_an_estimate_is_counted_whole_without_values
 
 @pytest.mark.parametrize(("name", "blocks"), [("wgmma_persistent", 6), ("wgmma_store_64_below", 24)])
 def test_a_sample_stands_for_a_persistent_grid_that_was_verified_elsewhere(name, blocks, monkeypatch):
-    card = replace(CARD, sm_count=40)
-    shape, compiled = compiled_case(name, Gemm(1024, 2048, 64, dtype="bf16"), card)
-    whole = backend.SimBackend(card)._count_slices(shape, compiled, [None])
+    case = Case(Gemm(1024, 2048, 64, dtype="bf16"), name=name, card=replace(CARD, sm_count=40))
+    whole = case.on()._count_slices(case.shape, case.compiled, [None])
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(sampled, "_FEW_BLOCKS_FMAS", 0)
-    found = backend.SimBackend(card).count(shape, compiled)
+    found = case.count(None)
     assert (found.result.sampled_blocks, found.caveat) == (blocks, None)
     for name, counter in whole.counters.items():
         assert found.counters[name] == replace(counter, sampled_blocks=blocks)
     assert found.lines == whole.lines
     assert found.result.busiest == whole.result.busiest
     # One that was not must show that no tile is left out.
-    assert backend.SimBackend(card).run(shape, compiled).counters == whole.counters
+    assert case.run(None).counters == whole.counters
 
 
 @pytest.mark.parametrize(

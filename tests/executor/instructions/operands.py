@@ -163,27 +163,38 @@ def array(what: list) -> np.ndarray:
 _MAKERS = {"column": column, "elements": elements, "words": words, "stored_places": stored_places}
 
 
-def of_arithmetic(text: str, kinds: list[str], result: str) -> tuple[str, list[list], int, int]:
-    """A kernel of an instruction that makes `d` of `a`, `b`, `c` and `e`, whose types are given.
+def of_arithmetic(instructions: list[tuple[str, str]], kinds: list[str]) -> tuple[str, list[list], int, int]:
+    """A kernel of instructions that each make `d`, whose type stands beside it, of `a`, `b`, `c` and `e`.
+
+    Args:
+        instructions: With the types of their results.
+        kinds: The types of the operands.
 
     Returns:
-        Its text, what its arrays hold, and how many blocks of how many threads it takes.
+        Its text, what its arrays hold, operands first, and how many blocks of how many threads it takes.
     """
-    parameters = ", ".join(f".param .u64 p{place}" for place in range(len(kinds) + 1))
-    named = [*zip(kinds, "abce", strict=False), (result, "d")]
-    lines = [f".reg .{register(kind)} {letter};" for kind, letter in named]
-    lines += [".reg .b64 p, i, q; .reg .b32 t, u; .reg .b16 h;", "mov.u32 t, %tid.x; mov.u32 u, %ctaid.x;"]
+    results = [result for _, result in instructions]
+    parameters = ", ".join(f".param .u64 p{place}" for place in range(len(kinds) + len(results)))
+    lines = [".reg .b64 p, i, q; .reg .b32 t, u; .reg .b16 h;", "mov.u32 t, %tid.x; mov.u32 u, %ctaid.x;"]
     lines += [f"mad.lo.u32 t, u, {_BLOCK}, t; cvt.u64.u32 i, t;"]
-    for place, (kind, letter) in enumerate(named):
-        last, moved = letter == "d", f"{kind[0]}8" if bytes_of(kind) == 1 else register(kind)
-        if last:
-            lines += [text if result == "pred" else f"mov.{register(result)} d, 0; {text}"]
-        lines += [f"ld.param.u64 p, [p{place}]; mad.lo.u64 q, i, {bytes_of(kind)}, p;"]
+
+    def moved(place: int, kind: str) -> str:
+        lines.append(f"ld.param.u64 p, [p{place}]; mad.lo.u64 q, i, {bytes_of(kind)}, p;")
+        return f"{kind[0]}8" if bytes_of(kind) == 1 else register(kind)
+
+    for place, (kind, letter) in enumerate(zip(kinds, "abce", strict=False)):
+        as_type = moved(place, kind)
+        load = f"ld.global.{as_type} {letter}, [q];"
         if kind == "pred":
-            store, load = "selp.u16 h, 1, 0, d; st.global.u8 [q], h;", "ld.global.u8 h, [q]; setp.ne.u16"
-            lines += [store if last else f"{load} {letter}, h, 0;"]
-        else:
-            lines += [f"st.global.{moved} [q], d;" if last else f"ld.global.{moved} {letter}, [q];"]
+            load = f"ld.global.u8 h, [q]; setp.ne.u16 {letter}, h, 0;"
+        lines.append(f".reg .{register(kind)} {letter}; {load}")
+    for place, (text, result) in enumerate(instructions, len(kinds)):
+        as_type = moved(place, result)
+        make, store = f"mov.{register(result)} d, 0; {text}", f"st.global.{as_type} [q], d;"
+        if result == "pred":
+            make, store = text, "selp.u16 h, 1, 0, d; st.global.u8 [q], h;"
+        lines.append(f"{{ .reg .{register(result)} d; {make} {store} }}")
     whole = "\n".join([f".visible .entry k({parameters}) {{", *lines, "ret;", "}", ""])
     arrays = [["column", kind, place] for place, kind in enumerate(kinds)]
-    return whole, [*arrays, ["zeros", COUNT, f"u{bytes_of(result)}"]], COUNT // _BLOCK, _BLOCK
+    arrays += [["zeros", COUNT, f"u{bytes_of(result)}"] for result in results]
+    return whole, arrays, COUNT // _BLOCK, _BLOCK
