@@ -35,7 +35,7 @@ LONG = Gemm(1536, 4096, 64)
 class Case:
     """A GEMM, perhaps with something in its source, or in what it includes, replaced.
 
-    Its machine code is only read where nothing is.
+    Its machine code is read, and its time modelled, only where nothing is.
     """
 
     def __init__(
@@ -51,14 +51,15 @@ class Case:
             changed = {file: text.replace(*wrong) for file, text in texts.items()}
             assert changed != texts
             kernel = replace(kernel, source=changed.pop(""), headers=changed)
-        self.card, self.problem, self.decoded = card, problem, decoded_kernels(card, linked=not wrong)
+        self.card, self.problem, self.modelled = card, problem, not wrong
+        self.decoded = decoded_kernels(card, linked=self.modelled)
         self.shape = configure(kernel, problem, kernel.block, TILE if name == "streamk" else {}, card)
         self.compiled = compile_kernel(self.shape, self.decoded.arch)
 
     def on(self, blocks: int | None = None) -> SimBackend:
         """A backend that has executed nothing yet."""
         options = RunOptions(sim_blocks=blocks)
-        return SimBackend(self.card, options, models=False, decoded=self.decoded)
+        return SimBackend(self.card, options, models=self.modelled, decoded=self.decoded)
 
     def run(self, blocks: int | None = 6) -> Findings:
         return self.on(blocks).run(self.shape, self.compiled)
