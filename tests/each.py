@@ -6,6 +6,8 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable
 
+import pytest
+
 
 def each(**values: Iterable[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test for every combination of values, to the end; a failure names all that failed."""
@@ -20,13 +22,13 @@ def each(**values: Iterable[object]) -> Callable[[Callable[..., None]], Callable
                 case = dict(zip(listed, combination, strict=True))
                 try:
                     test(**case, **fixtures)
-                except Exception as failure:
+                except (Exception, pytest.fail.Exception) as failure:
                     failure.add_note(f"where {', '.join(f'{name}={value}' for name, value in case.items())}")
                     failures.append(failure)
             if len(failures) == 1:
                 raise failures[0]
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(combinations)} cases", failures)
+                raise BaseExceptionGroup(f"{len(failures)} of {len(combinations)} cases", failures)
 
         asked = inspect.signature(test).parameters.values()
         run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__

@@ -10,6 +10,7 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.instructions import DecodedKernels, Links, NoLink
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
+from gpuprof.executor.memory.remembered import Kept
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
@@ -71,9 +72,13 @@ class _Unread(Links):
         return NoLink("this test counts none of its instructions.")
 
 
+#: What is decoded of a kernel, which is the same on every device, for all files: characters of PTX.
+_KEPT = DecodedKernels(load_card("h200"), Kept(16 << 20, lambda program: len(program.interface.module)))
+
+
 def decoded_kernels(device: Device, linked: bool) -> DecodedKernels:
     """What a device executes of kernels; their machine code is disassembled if `linked`."""
-    return DecodedKernels(device) if linked else DecodedKernels(device, links=_Unread())
+    return replace(_KEPT, device=device, links=_KEPT.links if linked else _Unread())
 
 
 @cache

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import cuda_program
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,7 +137,7 @@ def best_placement(work, multiprocessors):
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_it_is_never_above_the_best_placement(seed):
     random = np.random.default_rng(seed)
     work = random.integers(0, 9, size=random.integers(1, 7)).tolist()

@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import PageReader
@@ -235,9 +236,9 @@ def contrast(first: str, second: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize(("text", "surface"), TEXT_ON)
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_text_has_enough_contrast(theme: dict[str, str], text: str, surface: str) -> None:
+@each(theme=[LIGHT, DARK], on=TEXT_ON)
+def test_text_has_enough_contrast(theme: dict[str, str], on: tuple[str, str]) -> None:
+    text, surface = on
     assert contrast(theme[text], theme[surface]) >= AA
 
 

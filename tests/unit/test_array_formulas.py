@@ -8,6 +8,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +92,7 @@ def same(got, expected):
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("formula", [*FUNCTIONS, *OPERATORS])
+@each(formula=[*FUNCTIONS, *OPERATORS])
 def test_formula_is_what_numpy_says(formula):
     same(evaluate_arrays(formula, VALUES), eval(formula, PYTHON))
 
@@ -158,7 +159,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("formula", REFUSED)
+@each(formula=REFUSED)
 def test_everything_else_is_refused_when_it_is_read(formula):
     with pytest.raises(ExpressionError):
         variables(formula, "arrays")
@@ -309,9 +310,8 @@ def test_a_chain_of_comparisons_ends_at_the_first_that_does_not_hold():
         evaluate("0 < 1 <= 1 // 0", KNOWN)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+@each(
+    text=[
         *("1.5", "M / 2", "1j", "'x'", "b'x'", "f'{M}'", "True", "None", "...", "M ** -1", "2 ** 65"),
         *("9 ** 9 ** 9 ** 9", "(2 ** 63 * 2) ** 2"),
         *("1 << 70", "M >> 1", "M & 1", "M | 1", "M ^ 1", "~M", "+M", "M @ N", "M.real", "M.__class__"),

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer.main
+from each import each
 from problem_support import Gemm, find_kernel, ladder
 from processes import ran
 from unit_support import gpuprof
@@ -47,7 +48,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each(page=PAGES)
 def test_every_link_leads_somewhere(page):
     for target in _LINK.findall(re.sub(r"`[^`\n]*`", "", prose(page))):
         if re.match(r"https?://", target):
@@ -82,17 +83,17 @@ def test_the_readme_is_short_and_shows_one_picture():
 
 
 def command_lines():
-    """Every command line of the documentation, in blocks and in sentences, with the page it stands on."""
+    """Every command line of the documentation, in blocks and in sentences."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         lines = [line for block in _BLOCK.findall(text) for line in block.splitlines()]
         spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
         for line in dict.fromkeys((*lines, *spans)):
             if line.startswith("gpuprof "):
-                yield pytest.param(line.partition("  #")[0], id=f"{page.name}:{line[:60]}")
+                yield line.partition("  #")[0]
 
 
-@pytest.mark.parametrize("line", list(command_lines()))
+@each(line=command_lines())
 def test_every_command_line_names_commands_and_options_that_exist(line):
     _, name, *words = shlex.split(line.split("||")[0].split("&&")[0])
     commands = typer.main.get_command(app).commands

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,15 +61,14 @@ def test_permutation_holds_each_index_once_in_no_order(dtype):
     assert np.array_equal(np.sort(values), np.arange(COUNT))
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
-@pytest.mark.parametrize(("text", "value"), [("zeros", 0), ("ones", 1), ("constant(7)", 7), (" zeros ", 0)])
-def test_constants_are_everywhere(text, value, dtype):
+@each(dtype=[*INTEGERS, *FLOATS], case=[("zeros", 0), ("ones", 1), ("constant(7)", 7), (" zeros ", 0)])
+def test_constants_are_everywhere(dtype, case):
+    text, value = case
     assert set(made(text, dtype).tolist()) == {value}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+@each(
+    text=[
         *("", " ", "random", "uniform", "uniform()", "uniform(1)", "uniform(1, 2, 3)", "zeros(1)"),
         *("constant()", "uniform(1, 1)", "uniform(2, 1)", "integers(5, 5)", "integers(0.5, 2)"),
         *("integers(0, 1.5)", "uniform(a, b)", "uniform('0', 1)", "uniform(0, True)"),

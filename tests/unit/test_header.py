@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from each import each
 from problem_support import find_kernel, ladder, problem_for, shipped_kernels
 from unit_support import MINIMAL, build_request, parse_kernel, write_transpose_kernel
 
@@ -370,7 +371,7 @@ def test_rungs_are_strictly_ordered_and_names_unique_in_any_case(op):
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("kernel", SHIPPED, ids=lambda kernel: kernel.id)
+@each(kernel=SHIPPED)
 def test_shipped_kernel_says_what_a_report_shows(kernel):
     assert kernel in ladder(kernel.operation)
     assert all((kernel.title, kernel.idea, kernel.change, kernel.bottleneck))
@@ -384,7 +385,7 @@ def test_shipped_kernel_says_what_a_report_shows(kernel):
 
 
 # What a kernel that chooses moves depends on its choice: the format has no word for that.
-@pytest.mark.parametrize("kernel", [one for one in SHIPPED if not one.choices], ids=lambda kernel: kernel.id)
+@each(kernel=[one for one in SHIPPED if not one.choices])
 def test_shipped_kernel_says_what_its_step_moves(kernel):
     study = [other for other in ladder(kernel.operation) if kernel.study.name and other.study == kernel.study]
     first = next(other for other in ladder(kernel.operation) if {*other.dtypes} & {*kernel.dtypes})

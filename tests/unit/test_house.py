@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from each import each
 
 import gpuprof
 
@@ -178,7 +179,7 @@ def test_every_module_stands_in_a_room_and_every_room_is_there():
     assert {room_of(module) for module in (*MODULES, VERSION)} == HOUSE.keys()
 
 
-@pytest.mark.parametrize("room", HOUSE)
+@each(room=HOUSE)
 def test_imports_point_down(room):
     order = list(HOUSE)
     below = set(order[: order.index(room)])
