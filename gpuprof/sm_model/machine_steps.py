@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machine instructions as an SM plays them: pipe, latency, and what the control word says."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -151,6 +152,8 @@ def _step_of(
     else:
         missed = asked.sectors * asked.sharers / (asked.missing or 1.0)
         step.lines = max(1.0, missed * asked.spread)
+        # The first of so many last answers comes so much before their mean.
+        step.led = math.log(1 + math.log2(max(1.0, asked.readers)))
         stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
         step.scattered = _scattered(asked.run, "writes" if stores else "reads", values)
         step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)

@@ -379,7 +379,7 @@ class StreamingMultiprocessor:
             # Answers come after the least latency and a time of exponential distribution, a request's with
             # that of its last line.
             last = self._random() ** (1 / step.lines)
-            later -= varies * (1 + log1p(-last))
+            later -= varies * (1 + log1p(-last) + step.led)
             if (arrives := self._dram + rates.dram_latency + later) > done:
                 done, queued = arrives, self._dram + later - start
         if step.kind is _LOAD:  # a sector alone comes in a cycle, two of a line do

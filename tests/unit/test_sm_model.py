@@ -199,14 +199,29 @@ def test_dram_answers_later_the_more_it_has_to_do() -> None:
 
 
 def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
-    def mean(lines: float) -> float:
-        load = step_of(StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines)
+    def mean(lines: float, led: float = 0.0) -> float:
+        load = step_of(
+            StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines, led=led
+        )
         rates = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0)))
         each = [[load, step_of(StepKind.PLAIN, waits=(0,))] * 1000 + [END]]
         return StreamingMultiprocessor(each, [[0]], 1, 1, rates).play(1).ends[0] / 1000
 
     assert mean(1) == pytest.approx(702, abs=10)
     assert mean(16) - mean(1) == pytest.approx(100 * sum(1 / n for n in range(2, 17)), rel=0.1)
+    # Of those that share them another one may have asked.
+    assert mean(16) - mean(16, led=1.5) == pytest.approx(150)
+
+
+def test_the_first_of_those_that_read_the_same_asks_before_the_mean() -> None:
+    """As the first of so many last answers to 32 requests comes before the mean, drawn at random."""
+    draw = np.random.default_rng(0)
+    code = code_of((["LDG.E R2, [R4]"], ()))
+    for readers in (1, 2, 8, 32):
+        last = draw.exponential(size=(2000, readers, 32)).max(axis=2)
+        traffic = {0: Traffic(1, 4, readers=readers)}
+        (step,) = steps_of(code.blocks[0].instructions, [WORD], traffic, constants_of(H200), {})
+        assert step.led == pytest.approx(last.mean() - last.min(axis=1).mean(), abs=0.15), readers
 
 
 def test_a_warp_that_begins_while_another_one_waits_for_its_pipe_takes_nobodys_place() -> None:
