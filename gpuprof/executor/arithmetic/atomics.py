@@ -89,6 +89,10 @@ def apply_in_turn(
     ordered = index[order]
     first = np.ones(len(ordered), dtype=np.bool_)
     first[1:] = ordered[1:] != ordered[:-1]
+    if first.all():
+        found = content[index]
+        content[index] = combine(found, *operands)
+        return found
     start = np.maximum.accumulate(np.where(first, np.arange(len(ordered)), 0))
     turn = np.empty(len(ordered), dtype=np.intp)
     turn[order] = np.arange(len(ordered)) - start

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs.
 
-From one turn of a loop to the next, all addresses of an instruction mostly move by the same distance. What it
-costs follows from where that puts them in their sectors, and is examined once for each place.
+From one turn of a loop to the next, and from one instruction to its neighbour, all addresses mostly move by
+the same distance. What that costs follows from where it puts them in their sectors, and is examined once for
+each place.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ from gpuprof.executor.lanes.tally import Costs
 from gpuprof.executor.memory.warp_rows import from_multiple, grouped
 
 SECTOR_BYTES = 32
+#: Accesses that others are held against.
+_MOST_EXAMINED = 16
 
 
 class Footprint(NamedTuple):
@@ -31,32 +35,46 @@ class Footprint(NamedTuple):
     aligned: bool
 
 
+class _Examined(NamedTuple):
+    """An access that was examined, and by how far others moved from it what they cost."""
+
+    address: NDArray[np.int64]
+    offset: int
+    mask: Mask
+    known: dict[int, tuple[int, Footprint]]
+
+    def distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
+        """Return by how far the addresses that are used have moved; None where they did not all alike."""
+        first = self.address
+        if mask is not self.mask or address.shape != first.shape:
+            return None
+        used = mask.narrowed_to(first.shape)
+        some = int(used.argmax())
+        by = int(address.item(some)) - int(first.item(some))
+        return None if ((address - by != first) & used).any() else by
+
+
 class Footprints:
-    """What one instruction's accesses in one batch cost, by how far they moved from the first ones."""
+    """What accesses of one size cost in one batch, by how far they moved from the last that were examined."""
 
     def __init__(self) -> None:
-        self._first: tuple[NDArray[np.int64], Mask] | None = None
-        self._known: dict[int, tuple[int, Footprint]] = {}
+        self._examined: deque[_Examined] = deque(maxlen=_MOST_EXAMINED)
 
     def of(self, address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
-        """Return what `footprint` does; offset and size must always be the same."""
-        moved = self._distance(address, mask)
-        if moved is None:
-            self._first, self._known, moved = (address, mask), {}, 0
+        """Return what `footprint` does; the size must always be the same."""
+        for one in self._examined:
+            if (by := one.distance(address, mask)) is not None:
+                moved = by + offset - one.offset
+                break
+        else:
+            one, moved = _Examined(address, offset, mask, {}), 0
+            self._examined.appendleft(one)
         place = moved % SECTOR_BYTES
-        if place not in self._known:
-            self._known[place] = moved, footprint(address, offset, mask, size)
-        before, found = self._known[place]
+        if place not in one.known:
+            one.known[place] = moved, footprint(address, offset, mask, size)
+        before, found = one.known[place]
         by = moved - before
         return found._replace(low=found.low + by, high=found.high + by) if by else found
-
-    def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
-        """Return by how far addresses have moved; None where they did not all alike."""
-        if self._first is None or mask is not self._first[1] or address.shape != self._first[0].shape:
-            return None
-        first = self._first[0]
-        by = int(address.item(0)) - int(first.item(0))
-        return by if (address - by == first).all() else None
 
 
 def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:

@@ -13,6 +13,7 @@ What is released is a *release*, numbered from 0; what a warp has acquired is a 
 integer, so that joining two sets is one operation and sharing one costs nothing.
 """
 
+from collections import defaultdict
 from functools import partial
 from typing import Any
 
@@ -212,14 +213,16 @@ class Knowledge:
                 published = self._publish(warp, lanes, moment)
                 if near:
                     published = (0, published[1])
+            for where in () if reads else places:
+                if where not in stored:
+                    variables.pop(where, None)
             # What one place tells and is told, its neighbours mostly do too.
-            alike: dict[AcquiredPlace | None, list[int]] = {}
-            for where in places:
-                variable = variables.get(where)
-                if variable is not None and not reads and where not in stored:
-                    del variables[where]
-                    variable = None
-                alike.setdefault(variable, []).append(where)
+            found = [*map(variables.get, places)]
+            alike = {found[0]: places}
+            if found.count(found[0]) < len(found):
+                alike = defaultdict(list)
+                for where, variable in zip(places, found, strict=True):
+                    alike[variable].append(where)
             for variable, those in alike.items():
                 if variable is not None and reads:
                     self._acquire(warp, variable, near=near, relaxed=relaxed)

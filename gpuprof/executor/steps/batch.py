@@ -61,12 +61,12 @@ class Geometry(Struct, frozen=True):
 
 
 class AccessMemory(Struct):
-    """What the instructions of one batch remember of their last accesses, by who asks."""
+    """What the instructions of one batch remember of their last accesses, by who asks, or by size."""
 
     patterns: defaultdict[object, Remembered[SharedPattern]] = field(
         default_factory=lambda: defaultdict(Remembered)
     )
-    footprints: defaultdict[object, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
+    footprints: defaultdict[int, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     #: Operands of products, by their descriptors, that are known to lie in shared memory.
     inside: defaultdict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))

@@ -119,8 +119,10 @@ class GlobalSpace:
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
         """Count the access, and check alignment; lanes of one address come in turn, or together."""
         request = self.request
-        found = batch.memo.footprints[request].of(address, request.offset, mask, request.size)
+        found = batch.memo.footprints[request.size].of(address, request.offset, mask, request.size)
         if request.site is not None:
+            # Lanes that all have an address of their own have no turns.
+            in_turn = in_turn and bool((found.costs["useful_bytes"] < mask.thread_count * request.size).any())
             batch.tally.charge(request.site, found.costs, but=("sectors",) if in_turn else request.elsewhere)
             if in_turn:
                 batch.tally.add(request.site, "sectors", atomic_sectors(address, request.offset, mask))
