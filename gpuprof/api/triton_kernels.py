@@ -106,8 +106,8 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
         [call for *_, call in calls], named_arch(how.device, how.arch), how.compile_timeout_s, usable_cores()
     )
     selections = [
-        _selection(function, rung, meta, call, code, grid, read)
-        for (function, rung, meta, call), code in zip(calls, made, strict=True)
+        _selection(function, rung, meta, code, grid, read)
+        for (function, rung, meta, _), code in zip(calls, made, strict=True)
     ]
     firsts = {selection.kernel.id: selection.kernel for selection in reversed(selections)}
     if len(firsts) != len(found):
@@ -175,7 +175,6 @@ def _selection(
     function: _Function,
     rung: int,
     meta: Mapping[str, Any],
-    call: JitCall,
     code: FunctionCode,
     grid: LaunchValue,
     read: "Call",

@@ -31,13 +31,11 @@ class CardConstants(Struct, frozen=True):
     """Constants of a card.
 
     Args:
-        source: The card that they were measured on.
         values: All others, by the names that `gpuprof devices --measure` shows.
         unwritten_bytes: Of a copy's results, those that L2 holds at its end and DRAM does not.
         near: `card` if they are this card's own, `architecture` if another's of its kind, else `other`.
     """
 
-    source: str
     rates: Mapping[str, float]
     values: Mapping[str, float]
     near: str
@@ -56,7 +54,7 @@ def constants_of(device: Device) -> CardConstants:
     unwritten = _unwritten_bytes(kept) * device.l2_bytes / kept["card"]["l2_bytes"]
     rates = {**rates, **device.measured_rates}
     shares = reached(replace(device, measured_rates=rates))
-    return CardConstants(kept["name"], rates, values, near, unwritten, shares)
+    return CardConstants(rates, values, near, unwritten, shares)
 
 
 def _unwritten_bytes(kept: Mapping[str, Any]) -> float:

@@ -107,9 +107,7 @@ class Measure(Struct, frozen=True):
 
 
 class Compiled(Struct, frozen=True):
-    """On the way to `Measured`: the compiler is done with a kernel, whatever came of it."""
-
-    kernel: str
+    """On the way to `Measured`: the compiler is done with the kernel, whatever came of it."""
 
 
 class Measured(Struct, frozen=True):

@@ -155,7 +155,7 @@ class WorkerSide:
             with timeline.span("wait", case.kernel.id):
                 return self._compile(case)
         finally:
-            self._tell(Compiled(case.kernel.id))
+            self._tell(Compiled())
 
     @property
     def _sim(self) -> "SimBackend":

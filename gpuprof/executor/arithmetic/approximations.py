@@ -76,12 +76,12 @@ _DOUBLE: dict[str, Compute] = {"rcp": lambda a: 1.0 / a, "rsqrt": lambda a: 1.0 
 def lower(op: Mnemonic) -> Lowered:
     """Lower an approximation of f32, or one of the three of f64."""
     if op.type == "f64" and op.base == "rsqrt" and not op.has("ftz"):
-        return Lowered(_inverse_root, (op.dtype,), op.dtype)
+        return Lowered(_inverse_root, (op.dtype,))
     if op.type == "f64":
         if op.base not in _DOUBLE or not op.has("ftz"):
             raise NotInTable
         compute = _of_upper_words(_DOUBLE[op.base])
-        return Lowered(compute, (op.dtype,), op.dtype)
+        return Lowered(compute, (op.dtype,))
     if op.type != "f32":
         raise NotInTable
     if op.base == "div":

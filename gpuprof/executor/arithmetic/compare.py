@@ -84,9 +84,9 @@ def lower_setp(op: Mnemonic) -> Lowered:
         def of_part(part: int) -> Compute:
             return lambda a, b, *c: holds(halves.words_of(a)[part], halves.words_of(b)[part], *c)
 
-        return Lowered(of_part(0), sources, _BOOL, of_part(1))
+        return Lowered(of_part(0), sources, of_part(1))
     fails, _ = _combined(op, lambda a, b: ~compare(a, b))
-    return Lowered(holds, sources, _BOOL, fails)
+    return Lowered(holds, sources, fails)
 
 
 def lower_set(op: Mnemonic) -> Lowered:
@@ -101,27 +101,26 @@ def lower_set(op: Mnemonic) -> Lowered:
             parts = zip(halves.words_of(a), halves.words_of(b), strict=True)
             return halves.joined(*(np.where(holds(x, y, *c), true, np.uint16(0)) for x, y in parts))
 
-        return Lowered(each, (ARITHMETIC[source], ARITHMETIC[source], *predicate), ARITHMETIC["b32"])
+        return Lowered(each, (ARITHMETIC[source], ARITHMETIC[source], *predicate))
     result = ARITHMETIC[target]
     given = np.dtype(np.uint16) if source in halves.TYPES else ARITHMETIC[source]
     one = _TRUE.get(target, result.type(1) if result.kind == "f" else np.array(-1).astype(result))
     return Lowered(
         lambda a, b, *c: np.where(holds(a, b, *c), one, result.type(0)).astype(result),
         (given, given, *predicate),
-        result,
     )
 
 
 def lower_selp(op: Mnemonic) -> Lowered:
     """Lower `selp`: the first operand where the predicate holds, else the second."""
-    return Lowered(lambda a, b, p: np.where(p, a, b), (op.dtype, op.dtype, _BOOL), op.dtype)
+    return Lowered(lambda a, b, p: np.where(p, a, b), (op.dtype, op.dtype, _BOOL))
 
 
 def lower_slct(op: Mnemonic) -> Lowered:
     """Lower `slct`: the first operand where the third is not negative, else the second."""
     value, test = (ARITHMETIC[kind] for kind in op.types)
     tested: Compute = exact.flush if op.has("ftz") else lambda c: c
-    return Lowered(lambda a, b, c: np.where(tested(c) >= 0, a, b), (value, value, test), value)
+    return Lowered(lambda a, b, c: np.where(tested(c) >= 0, a, b), (value, value, test))
 
 
 _TESTS: dict[str, Compute] = {
@@ -137,4 +136,4 @@ _TESTS: dict[str, Compute] = {
 
 def lower_testp(op: Mnemonic) -> Lowered:
     """Lower `testp`: the class of a float."""
-    return Lowered(_TESTS[op.flags[0]], (op.dtype,), _BOOL)
+    return Lowered(_TESTS[op.flags[0]], (op.dtype,))

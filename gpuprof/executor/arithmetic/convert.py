@@ -44,16 +44,16 @@ def lower_cvt(op: Mnemonic) -> Lowered:
     if op.flags_any("relu", "satfinite"):
         if to not in ("f16", "bf16") or source != "f32":
             raise NotInTable
-        return Lowered(_to_half(op, to), (read,), np.dtype(np.uint16))
+        return Lowered(_to_half(op, to), (read,))
     if to in _FLOATS and source in _FLOATS:
-        return Lowered(lambda a: _float_to_float(a, op, source, to), (read,), write)
+        return Lowered(lambda a: _float_to_float(a, op, source, to), (read,))
     if to in _FLOATS:
-        return Lowered(lambda a: _integer_to_float(a, op, to), (read,), write)
+        return Lowered(lambda a: _integer_to_float(a, op, to), (read,))
     if source in _FLOATS:
-        return Lowered(lambda a: _float_to_integer(_decoded(a, source), op, write), (read,), write)
+        return Lowered(lambda a: _float_to_integer(_decoded(a, source), op, write), (read,))
     if op.has("sat"):
-        return Lowered(lambda a: _clamped(a, write), (read,), write)
-    return Lowered(lambda a: a.astype(write), (read,), write)
+        return Lowered(lambda a: _clamped(a, write), (read,))
+    return Lowered(lambda a: a.astype(write), (read,))
 
 
 def _to_half(op: Mnemonic, kind: str) -> Compute:
@@ -89,7 +89,7 @@ def _pair(op: Mnemonic, to: str, source: str) -> Lowered:
             pair: Lanes = upper.astype(np.uint16) << np.uint16(8) | lower
             return pair
 
-        return Lowered(narrowed, (ARITHMETIC["f16x2"],), np.dtype(np.uint16))
+        return Lowered(narrowed, (ARITHMETIC["f16x2"],))
     if to == "f16x2" and source in BYTES and not op.has("satfinite"):
         return _of_bytes(op, source)
     raise NotInTable
@@ -110,7 +110,7 @@ def _packed_integers(op: Mnemonic) -> Lowered:
         packed: Lanes = upper << np.uint32(bits) | lower
         return packed | c[0] << np.uint32(2 * bits) if c else packed
 
-    return Lowered(pack, (np.dtype(np.int32),) * 2 + (ARITHMETIC["b32"],) * len(rest), ARITHMETIC["b32"])
+    return Lowered(pack, (np.dtype(np.int32),) * 2 + (ARITHMETIC["b32"],) * len(rest))
 
 
 def _packing(each: Compute, part: np.dtype[Any], whole: np.dtype[Any]) -> Lowered:
@@ -121,7 +121,7 @@ def _packing(each: Compute, part: np.dtype[Any], whole: np.dtype[Any]) -> Lowere
         packed: Lanes = each(upper).astype(whole) << bits | each(lower)
         return packed
 
-    return Lowered(pack, (ARITHMETIC["f32"],) * 2, whole)
+    return Lowered(pack, (ARITHMETIC["f32"],) * 2)
 
 
 def _parts(words: Lanes, part: type[Any], place: int) -> Lanes:
@@ -142,7 +142,7 @@ def _of_bytes(op: Mnemonic, source: str) -> Lowered:
     def widen(pairs: Lanes) -> Lanes:
         return joined(*(table[_parts(pairs, np.uint8, i)] for i in range(2)))
 
-    return Lowered(widen, (np.dtype(np.uint16),), np.dtype(np.uint32))
+    return Lowered(widen, (np.dtype(np.uint16),))
 
 
 def _tf32(op: Mnemonic, source: str) -> Lowered:
@@ -154,7 +154,7 @@ def _tf32(op: Mnemonic, source: str) -> Lowered:
         bits = to_tf32(value, mode, finite=op.has("satfinite"))
         return np.where(bits > np.uint32(0x7FFFFFFF), np.uint32(0), bits) if op.has("relu") else bits
 
-    return Lowered(convert, (ARITHMETIC["f32"],), np.dtype(np.uint32))
+    return Lowered(convert, (ARITHMETIC["f32"],))
 
 
 def _decoded(value: Lanes, kind: str) -> Lanes:

@@ -50,7 +50,7 @@ def lower(op: Mnemonic, count: int) -> Lowered:
     scalar = _computation(op)
     if op.type.endswith("x2"):
         return of_one_type(op, packed(scalar), count)
-    return Lowered(scalar, (_WORD,) * count, _WORD)
+    return Lowered(scalar, (_WORD,) * count)
 
 
 def minus(kind: str) -> Compute:

@@ -45,7 +45,7 @@ def _two_operands(op: Mnemonic) -> Lowered:
         # Of a difference, that of a + ~b + 1: 128-bit division has `addc` take it from `subc.cc`.
         carry = np.greater_equal if op.base == "sub" else lambda a, b: a + b < a
         unsigned = np.dtype(f"u{op.dtype.itemsize}")
-        return Lowered(compute, (unsigned,) * 2, unsigned, carry)
+        return Lowered(compute, (unsigned,) * 2, carry)
     return of_one_type(op, compute, 2)
 
 
@@ -62,12 +62,12 @@ def _pair_of_integers(op: Mnemonic, compute: Compute) -> Lowered:
             result = np.maximum(result, part.type(0))
         return np.ascontiguousarray(result).view(np.uint32)[..., 0]
 
-    return Lowered(each, (_U32, _U32), _U32)
+    return Lowered(each, (_U32, _U32))
 
 
 def _product(op: Mnemonic) -> Lowered:
     if op.has("wide"):
-        return Lowered(integers.multiply_wide, (op.dtype,) * 2, integers.double_width(op.dtype))
+        return Lowered(integers.multiply_wide, (op.dtype,) * 2)
     return of_one_type(op, integers.multiply_high if op.has("hi") else np.multiply, 2)
 
 
@@ -81,7 +81,7 @@ def _with_carry(op: Mnemonic) -> Lowered:
         total = compute(a, b, carry)
         return (total < a) | (carry & (total == a))
 
-    return Lowered(compute, (unsigned, unsigned, _BOOL), unsigned, carries)
+    return Lowered(compute, (unsigned, unsigned, _BOOL), carries)
 
 
 def _multiply_add(op: Mnemonic) -> Lowered:
@@ -99,7 +99,7 @@ def _multiply_add(op: Mnemonic) -> Lowered:
         )
     if op.has("cc") or op.base == "madc":
         return _carrying_multiply_add(op, product)
-    return Lowered(lambda a, b, c: product(a, b) + c, (op.dtype, op.dtype, result), result)
+    return Lowered(lambda a, b, c: product(a, b) + c, (op.dtype, op.dtype, result))
 
 
 def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
@@ -114,7 +114,7 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
         return (total < c) | (compute(a, b, c, *carry) < total)
 
     sources = (op.dtype, op.dtype, unsigned) + ((_BOOL,) if op.base == "madc" else ())
-    return Lowered(compute, sources, unsigned, carries)
+    return Lowered(compute, sources, carries)
 
 
 def _fused(op: Mnemonic) -> Lowered:
@@ -171,7 +171,7 @@ def _sign(op: Mnemonic) -> Lowered:
 
 def _words(compute: Compute, count: int) -> Lowered:
     """Lower to a function of `count` words to a word."""
-    return Lowered(compute, (_U32,) * count, _U32)
+    return Lowered(compute, (_U32,) * count)
 
 
 def _permute(op: Mnemonic) -> Lowered:
@@ -195,7 +195,7 @@ def _logic(op: Mnemonic) -> Lowered:
     def second(a: Lanes, b: Lanes, c: Lanes, table: Lanes, predicate: Lanes) -> Any:
         return combine(compute(a, b, c, table) != 0, predicate)
 
-    return Lowered(compute, (*(_U32,) * 4, _BOOL), _U32, second)
+    return Lowered(compute, (*(_U32,) * 4, _BOOL), second)
 
 
 #: Opcode to entry.
@@ -228,21 +228,17 @@ TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
     "cnot": lambda op: of_one_type(op, lambda a: (a == 0).astype(a.dtype), 1),
     "brev": lambda op: of_one_type(op, integers.reverse_bits, 1),
     "sad": lambda op: of_one_type(op, lambda a, b, c: c + np.where(a < b, b - a, a - b), 3),
-    "shl": lambda op: Lowered(integers.shift_left, (op.dtype, _U32), op.dtype),
-    "shr": lambda op: Lowered(integers.shift_right, (op.dtype, _U32), op.dtype),
+    "shl": lambda op: Lowered(integers.shift_left, (op.dtype, _U32)),
+    "shr": lambda op: Lowered(integers.shift_right, (op.dtype, _U32)),
     "shf": lambda op: _words(partial(integers.funnel, left=op.has("l"), wrap=op.has("wrap")), 3),
-    "popc": lambda op: Lowered(integers.population, (op.dtype,), _U32),
-    "clz": lambda op: Lowered(integers.leading_zeros, (op.dtype,), _U32),
-    "bfind": lambda op: Lowered(
-        partial(integers.highest_bit, shift_amount=op.has("shiftamt")), (op.dtype,), _U32
-    ),
-    "bfe": lambda op: Lowered(integers.extract_field, (op.dtype, _U32, _U32), op.dtype),
-    "bfi": lambda op: Lowered(integers.insert_field, (op.dtype, op.dtype, _U32, _U32), op.dtype),
+    "popc": lambda op: Lowered(integers.population, (op.dtype,)),
+    "clz": lambda op: Lowered(integers.leading_zeros, (op.dtype,)),
+    "bfind": lambda op: Lowered(partial(integers.highest_bit, shift_amount=op.has("shiftamt")), (op.dtype,)),
+    "bfe": lambda op: Lowered(integers.extract_field, (op.dtype, _U32, _U32)),
+    "bfi": lambda op: Lowered(integers.insert_field, (op.dtype, op.dtype, _U32, _U32)),
     "bmsk": lambda op: _words(partial(integers.field_mask, wrap=op.has("wrap")), 2),
-    "fns": lambda op: Lowered(integers.nth_set_bit, (_U32, _U32, np.dtype(np.int32)), _U32),
-    "szext": lambda op: Lowered(
-        partial(integers.extend_sign_or_zero, wrap=op.has("wrap")), (op.dtype, _U32), op.dtype
-    ),
+    "fns": lambda op: Lowered(integers.nth_set_bit, (_U32, _U32, np.dtype(np.int32))),
+    "szext": lambda op: Lowered(partial(integers.extend_sign_or_zero, wrap=op.has("wrap")), (op.dtype, _U32)),
     "dp4a": lambda op: _words(partial(integers.dot, types=op.types, parts=4), 3),
     "dp2a": lambda op: _words(partial(integers.dot, types=op.types, parts=2, high=op.has("hi")), 3),
 }

@@ -74,7 +74,6 @@ class Lowered:
 
     compute: Compute
     sources: tuple[np.dtype[Any], ...]
-    result: np.dtype[Any]
     second: Compute | None = None
 
 
@@ -84,4 +83,4 @@ class NotInTable(Exception):
 
 def of_one_type(op: Mnemonic, compute: Compute, count: int) -> Lowered:
     """Lower to a function of `count` operands that all have the instruction's own type, as has the result."""
-    return Lowered(compute, (op.dtype,) * count, op.dtype)
+    return Lowered(compute, (op.dtype,) * count)

@@ -76,7 +76,7 @@ def lower(op: Mnemonic) -> Lowered:
         of = found[..., places] if lanes > 1 else found
         return _word(kept | ((of & ((1 << bits) - 1)) << bits * np.array(places)).sum(axis=-1))
 
-    return Lowered(compute, (_U32,) * (3 if lanes > 1 or second or "d" in picked else 2), _U32)
+    return Lowered(compute, (_U32,) * (3 if lanes > 1 or second or "d" in picked else 2))
 
 
 def _multiply_add(op: Mnemonic) -> Lowered:
@@ -100,7 +100,7 @@ def _multiply_add(op: Mnemonic) -> Lowered:
         found = found >> shift if signed else (found.view(np.uint64) >> np.uint64(shift)).view(np.int64)
         return _word(np.clip(found, limits.min, limits.max) if "sat" in flags else found)
 
-    return Lowered(compute, (_U32,) * 3, _U32)
+    return Lowered(compute, (_U32,) * 3)
 
 
 _MODES = ("clamp", "wrap")

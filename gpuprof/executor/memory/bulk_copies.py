@@ -45,7 +45,6 @@ class _Load(Struct, eq=False):
     bytes_moved: Counts
     column: int
     phase: NDArray[np.int64]
-    line: int
     observers: Bools
     flight: Flight | None = None
     replaced: bool = False
@@ -159,7 +158,7 @@ class BulkCopies:
             old.replaced = True
             if old.arrived:
                 self._loads.remove(old)
-        self._loads.append(_Load(pattern, land, bytes_moved, column, phases, line, nobody))
+        self._loads.append(_Load(pattern, land, bytes_moved, column, phases, nobody))
         return self._loads[-1]
 
     def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
