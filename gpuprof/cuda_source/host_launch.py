@@ -29,6 +29,8 @@ _CHOICE = re.compile(r"\s*([^?:]+)\?([^?:]+):([^?:]+)")
 _CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|ro?u?nd_?up))", re.IGNORECASE)
 #: What a program is told when it runs.
 _ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
+#: A function, before what it takes.
+_NAMED = re.compile(r"\b(\w+)\s*(?=\()")
 #: Definitions within each other that anybody writes.
 _DEEPEST = 32
 #: Of a `cudaLaunchConfig_t`.
@@ -49,6 +51,19 @@ class _HostCall(Struct, frozen=True):
     configuration: list[str]
     arguments: list[str]
     template: list[str]
+
+    @property
+    def name(self) -> str:
+        """The function around it."""
+        named = _NAMED.search(self.head)
+        return named[1] if named else ""
+
+    @property
+    def parameters(self) -> list[str]:
+        """What the function around it calls what it takes."""
+        named = _NAMED.search(self.head)
+        listed = _list_at(self.head, named.end()) if named else []
+        return [words[-1] for one in listed if (words := re.findall(r"\w+", one.partition("=")[0]))]
 
     @staticmethod
     def at(
@@ -146,16 +161,14 @@ class HostLaunch:
 
     def _outer_shape(self, place: int, nbytes: int, member: str) -> list[str]:
         """Extents of an array that the function around the launch is given, as its caller allocates it."""
-        named = re.search(r"\b(\w+)\s*(?=\()", self._call.head)
-        listed = _list_at(self._call.head, named.end()) if named else []
-        taken = [words[-1] for one in listed if (words := re.findall(r"\w+", one))]
-        if self._plainly or not named or self._call.arguments[place] not in taken:
+        taken = self._call.parameters
+        if self._plainly or self._call.arguments[place] not in taken:
             raise UnreadableError
         told = enumerate(self._known.get(one, set()) for one in taken)
         known = {index: next(iter(names)) for index, names in told if len(names) == 1}
         outer = HostLaunch(
             self._source,
-            named[1],
+            self._call.name,
             self._bytes_of,
             known,
             (),
@@ -186,7 +199,7 @@ class HostLaunch:
         changed = rf"\b{name}\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*{name}\b|[(,]\s*&\s*{name}\b"
         kind = rf"\b(?:dim3|int|long|unsigned|size_t|auto)\b[^;=]*?\b{name}\s*"
         macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
-        if re.search(rf"\b{name}\s*[,)=]", self._call.head):
+        if name in self._call.parameters:
             raise UnreadableError
         for code in (self._call.body, self._outside, self._file):
             found = {*re.findall(macro, code, re.MULTILINE)}
@@ -211,7 +224,7 @@ class HostLaunch:
                 raise UnreadableError
             return self._parsed(self._definition(name))
         except UnreadableError:
-            if name in self._taken or not (asked or re.search(rf"\b{name}\s*[,)]", self._call.head)):
+            if name in self._taken or not (asked or name in self._call.parameters):
                 raise
             self.free += [name] * (name not in self.free)
             return ast.Name(name)

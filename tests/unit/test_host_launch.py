@@ -175,3 +175,6 @@ def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
         launch.extents(0)
     launch = launch_of("k<<<rows, THREADS>>>(d_x, W, 3);", "void run(float *d_x, int rows, int W)")
     assert (launch.extents(0), launch.free, launch.argument(2)) == (["rows"], ["rows"], "3")
+    # A macro is given ROWS, not the launcher.
+    host = "#define ROWS 64\nvoid run(float SHAPED(x, ROWS, W), int W)"
+    assert launch_of("k<<<ROWS / 8, THREADS>>>(d_x, W, 3);", host).extents(0) == ["8"]

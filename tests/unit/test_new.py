@@ -172,7 +172,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "2 * arange(nx) + zeros((nz, ny, nx))"', '"0"]': '"{0 as u8}"]'},
         ),
         (
-            "#define THREADS (2 * 32)\n"
+            "#define THREADS (2 * 32)\n#define REAL float\n"
             "template <int SIZE> __global__ void summed(float *of, const float *x, int columns)"
             " { extern __shared__ float part[]; part[threadIdx.x] = 0;"
             " for (int i = threadIdx.x; i < columns; i += SIZE)"
@@ -180,7 +180,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             " __syncthreads(); if (threadIdx.x == 0) { float sum = 0; for (int i = 0; i < SIZE; i++)"
             " sum += part[i]; of[blockIdx.x] = sum; } }"
             " void run(int rows, int columns) { const int threads = THREADS; float *of, *x;"
-            " cudaMalloc(&of, rows * sizeof(float)); cudaMalloc(&x, sizeof(float) * rows * columns);"
+            " cudaMalloc(&of, rows * sizeof(REAL)); cudaMalloc(&x, sizeof(float) * rows * columns);"
             " summed<THREADS><<<rows, threads, threads * sizeof(float)>>>(of, x, columns); }",
             {'value = ""': 'value = "sum(x, axis=1)", magnitude = "sum(abs(x), axis=1)"'},
         ),
