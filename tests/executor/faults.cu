@@ -15,6 +15,24 @@ extern "C" __global__ void k(const float *in, float *out) {
     out[i] = value;
 }
 
+//:: a null pointer's element
+//: kind = "OUT_OF_BOUNDS"
+//: place = { thread = [1, 0, 0], address = 4 }
+//: words = "writes 4 bytes of global memory at 0x4, where nothing is allocated"
+extern "C" __global__ void k(float *out) {
+    float *none = out[0] == 12345.0f ? out : nullptr;
+    if (threadIdx.x)
+        none[threadIdx.x] = 1.0f; // planted
+}
+
+//:: numbers that are no address
+//: kind = "OUT_OF_BOUNDS"
+//: place = { thread = [0, 0, 0] }
+//: words = "reads 4 bytes of global memory at 0xfffffffffffff000, where nothing is allocated"
+extern "C" __global__ void k(float *out) {
+    out[threadIdx.x] = *(volatile float *)0xfffffffffffff000ull; // planted
+}
+
 //:: a store before the array
 //: kind = "OUT_OF_BOUNDS"
 //: place = { thread = [0, 0, 0] }

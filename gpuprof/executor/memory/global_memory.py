@@ -15,6 +15,8 @@ _ALIGNMENT = 256
 #: Bytes between two allocations that no pointer may touch.
 _GUARD = 4096
 _FIRST_ADDRESS = 0x7000_0000_0000
+#: What is so many bytes away from an array was computed of no address of it.
+_FAR = 1 << 40
 #: Bytes of the widest access.
 _WIDEST = 16
 
@@ -243,6 +245,7 @@ class GlobalMemory:
         return parts, left
 
     def nearest(self, address: int) -> Buffer | None:
-        """Return the buffer that starts last before `address`, or the first one."""
+        """Return the buffer that starts last before `address`, or the first one; None where all are far."""
         below = [buffer for buffer in self.buffers if buffer.address <= address]
-        return max(below, key=lambda buffer: buffer.address) if below else next(iter(self.buffers), None)
+        found = max(below, key=lambda buffer: buffer.address) if below else next(iter(self.buffers), None)
+        return found if found and abs(address - found.address) < _FAR else None

@@ -165,7 +165,7 @@ class GlobalSpace:
                 why = buffer.described(past)
                 if buffer.allotted is not None and past < buffer.size:
                     why = f"in {buffer.name}, where nothing is given out"
-        detail = f"{verb} {self.request.size} bytes of global memory at {start:#x}, {why}"
+        detail = f"{verb} {self.request.size} bytes of global memory at {start & (1 << 64) - 1:#x}, {why}"
         batch.fault(FaultKind.OUT_OF_BOUNDS, detail, self.request.line, position, start)
 
 
