@@ -113,7 +113,7 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
             HostLaunch,
             written,
             name,
-            lambda one: _bytes_of(types.get(one) or aliases.get(one, one), texts),
+            lambda one: _bytes_of(renamed(one, {**aliases, **types}), texts),
             beside=carried.values(),
         ),
         [one if one in own else "" for one in values],
