@@ -19,7 +19,8 @@ from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import is_met_at, may_end, passes_of, uneven, usual_path, ways_to
 from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
-from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
+from gpuprof.sm_model.resident import Played
+from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import SECTOR_BYTES

@@ -18,9 +18,7 @@ from math import ceil, floor, log1p
 from operator import attrgetter
 from random import Random
 
-from msgspec import Struct
-
-from gpuprof.sm_model.resident import ResidentBlock, ResidentWarp
+from gpuprof.sm_model.resident import Played, ResidentBlock, ResidentWarp
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
 from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
@@ -54,21 +52,6 @@ _BULK, _BULK_STORE, _PHASE, _FENCE, _BARRIER, _END = _KINDS
 
 
 _NOBODY = ResidentWarp(ResidentBlock(), 0, _NEVER, 0.0, 0.0, Step(_PLAIN), iter(()), (), 0)
-
-
-class Played(Struct):
-    """What came of it.
-
-    Attributes:
-        ends: When each block ended.
-        drained: How long after its last warp: until L2 has acknowledged its stores.
-        spent: By block of machine code and number of the path, the places where warps passed it, and for
-            how long.
-    """
-
-    ends: list[float] = []
-    drained: list[float] = []
-    spent: dict[tuple[int, int], list[tuple[int, float]]] = {}
 
 
 class StreamingMultiprocessor:

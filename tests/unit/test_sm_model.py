@@ -25,7 +25,8 @@ from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, m
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import Played, StreamingMultiprocessor
+from gpuprof.sm_model.resident import Played
+from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import _of_whole_waves
@@ -781,6 +782,12 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
     seen = watched([32 * lanes + 16 * step for step in range(2)], reads=False)
     assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
+
+
+def test_what_four_registers_are_loaded_with_keeps_their_banks() -> None:
+    code = code_of((["LDS R4, [R2]", "LDS.64 R4, [R2]", "LDS.128 R4, [R2]", "FFMA R4, R5, R6, R7"], ()))
+    steps = steps_of(code.blocks[0].instructions, [WORD] * 4, {}, constants_of(H200), {})
+    assert [(one.even, one.odd) for one in steps] == [(0, 0), (0, 0), (1, 1), (1, 2)]
 
 
 def test_the_last_wave_finds_in_l2_what_the_first_one_reads() -> None:
