@@ -9,7 +9,7 @@ from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 from gpuprof.cuda_source.confined import REFUSED
-from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
+from gpuprof.cuda_source.functions import KernelFunction, kernel_functions, split_types
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import conditions_at, line_of, masked
 from gpuprof.errors import CompileError
@@ -125,7 +125,7 @@ def no_such_kernel(
     program: NvrtcProgram, file_name: str, entry: str, log: str, why: str = ""
 ) -> CompileError:
     """The error of a kernel that a file does not define."""
-    wanted = entry.partition("<")[0].strip()
+    wanted = split_types(entry)[0].partition("<")[0].strip()
     texts = (program.source, *program.headers.values())
     functions = sorted(
         (function for text in texts for function in kernel_functions(text)),

@@ -184,6 +184,7 @@ namespace n { __global__ void in() {} }
     left_out = "the preprocessor leaves it out: `#ifdef FAST` does not hold"
     assert error.what == f"k.cu has a kernel k in line 3, but {left_out}."
     assert "-D NAME" in error.fix
+    assert explain(program(source), "k.cu", ["k(int)"], STATUS, log % ("k", "k")).what == error.what
     within = replace(program(f"#if FAST\nnamespace n {{ {source} }}\n#endif\n"), absent=("settings.h",))
     why = '__nv_name_map(1): error: name followed by "::" must be a class or namespace name'
     error = explain(within, "k.cu", ["n::other"], STATUS, f"{why}\nn::other")
