@@ -57,7 +57,7 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
     assert fix_of('identifier "OTHER" is undefined', **given) == ""
     for name, near in (("blokIdx", "blockIdx"), ("__syncthread", "__syncthreads"), ("Other", "OTHER")):
         assert fix_of(f'identifier "{name}" is undefined', **given).startswith(
-            f"Did you mean {near}? Nothing"
+            f"Did you mean {near}? Neither"
         )
 
 
@@ -77,7 +77,7 @@ def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
         ('could not open source file "cuda_rys_sp.h"', "In quotes it is looked for beside the file"),
         ('could not open source file "cub/cub.cuh"', "CUDA's headers were found, but not this one"),
         ('namespace "std" has no member "array"', ""),
-        ('identifier "nonsense" is undefined', "Nothing in the file, or in what it includes, declares it"),
+        ('identifier "nonsense" is undefined', "Neither the file nor what it includes declares it"),
         (
             'identifier "cudaStreamCreate" is undefined',
             "It is of CUDA's runtime, for the host: keep it between",
