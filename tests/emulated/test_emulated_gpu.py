@@ -231,12 +231,12 @@ def test_what_a_header_says_of_results_and_variables(tmp_path, source, change, o
 HERE = Path(__file__).parent
 
 
-def test_what_a_kernel_keeps_where_nobody_clears_shows(tmp_path):
+def test_what_a_kernel_keeps_where_nobody_clears_shows():
     """By its time with inputs that it has not seen; in the flush's memory by what it left there."""
     paths = (str(HERE / "site"), str(HERE.parent), *sys.path)
     process = ran(
         [sys.executable, str(HERE / "emulated_stores.py")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "GPUPROF_CACHE_DIR": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
     assert process.returncode == 0, process.stderr
     keeps, honest, flush = process.stdout.splitlines()

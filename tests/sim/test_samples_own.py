@@ -26,14 +26,12 @@ SIZES = {
     "scan": ["30001", "1", "2048"],
     "stencil.cu": ["100x257", "1", "1x70"],
     "stencil_texture.cu": ["100x257", "1", "1x70"],
-    "sgemm_2d_tiles.cu": ["256x128x24"],
-    "sgemm_float4.cu": ["256x128x24"],
-    "sgemm_warp_tiles.cu": ["256x128x48"],
 }
 #: Those that check no bounds.
-WHOLE_TILES = [name for name in SIZES if name.startswith("sgemm")]
-#: The least that fits the tiles of every GEMM.
-TILE = "128x128x32"
+WHOLE_TILES = ["sgemm_2d_tiles.cu", "sgemm_float4.cu", "sgemm_warp_tiles.cu"]
+SAMPLES = [*SIZES, *WHOLE_TILES]
+#: Whole tiles of every GEMM, several for each loop.
+TILES = "256x128x64"
 
 
 def run(folder, *arguments, device="sim:h200"):
@@ -46,7 +44,7 @@ def run(folder, *arguments, device="sim:h200"):
 
 
 def test_every_sample_is_tried():
-    assert {path.name for path in OWN.iterdir()} == SIZES.keys()
+    assert {path.name for path in OWN.iterdir()} == {*SAMPLES}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -62,7 +60,7 @@ def test_sample_is_right(name, tmp_path):
 
 def test_own_sgemms_scale_and_add_and_say_what_they_cannot_take(tmp_path):
     kernels = ",".join(str(OWN / name) for name in WHOLE_TILES).replace("2d_tiles.cu", "2d_tiles.cu:BK=8|32")
-    arguments = ["gemm", "-k", kernels, "--sizes", f"{TILE},100x100x30", "--alpha", "-1.5", "--beta", "0.5"]
+    arguments = ["gemm", "-k", kernels, "--sizes", f"{TILES},100x100x30", "--alpha", "-1.5", "--beta", "0.5"]
     cases = run(tmp_path, *arguments).cases
     assert [case.outcome for case in cases] == ["ok"] * 4 + ["skipped"] * 4
     said = "checks no bounds: M, N and K must be multiples of its tile's."
@@ -94,10 +92,10 @@ def test_command_of_the_page_runs(arguments, tmp_path, monkeypatch):
         position = arguments.index("--sizes")
         del arguments[position : position + 2]
     gemm = any("sgemm" in argument for argument in arguments)
-    cases = run(tmp_path, *arguments, "--sizes", TILE if gemm else "64", device="none:h200").cases
+    cases = run(tmp_path, *arguments, "--sizes", TILES if gemm else "64", device="none:h200").cases
     assert {case.reason for case in cases} == {"Compiled, not run: only compilation was asked for."}
 
 
 def test_page_shows_every_sample():
-    for name in SIZES:
+    for name in SAMPLES:
         assert f"samples/own/{name}" in PAGE, name

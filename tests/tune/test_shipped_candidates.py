@@ -28,6 +28,7 @@ HALVES = {"gemm": "36x136x144", "attention": "1x1x200x64"}
 SPECIAL = {
     "few_rows": "3x132x1037",
     "short_k": "36x132x7",
+    "dmma": "36x132x36",
     "realigned": "37x133x141",
     **dict.fromkeys(("packed", "tf32_packed"), "37x133x41"),
 }

@@ -12,15 +12,14 @@ from threading import Event
 
 import pytest
 from compile_support import compile_source
+from problem_support import executor
 from processes import ran
 from unit_support import DEVICE, gpuprof
 
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import new
 from gpuprof.commands.new import write_starting_point
 from gpuprof.commands.own_header import with_own_header
-from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.paths import ladder_of
@@ -28,7 +27,7 @@ from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names
 from gpuprof.kernels.starting_point import starting_point
 from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.execute import measure_case
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -72,11 +71,6 @@ equal = true
 """
 
 
-@pytest.fixture(scope="module")
-def backend():
-    return SimBackend(load_card("h200"))
-
-
 def own_operation(folder, shape='"n"'):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "operation.toml").write_text(SAXPY.replace("SHAPE", shape))
@@ -94,7 +88,7 @@ EXTENTS = {1: (61,), 2: (61, 62), 3: (61, 62, 63), 4: (2, 3, 61, 64)}
         *(("transpose", stem) for stem in ("my-kernel", "in", "real")),
     ],
 )
-def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, name, stem):
+def test_starting_point_of_every_shipped_operation_is_right(tmp_path, name, stem):
     path = tmp_path / f"{stem}.cu"
     write_starting_point(name, path, force=False)
     (kernel,) = load_kernels(path).kernels
@@ -102,7 +96,7 @@ def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, n
     assert (kernel.id, kernel.operation) == (stem, name)
     for dtype in kernel.dtypes if stem == "mine" else ("f32",):
         problem = Problem.of(operation, EXTENTS[len(operation.dimensions)], dtype)
-        measurement, _ = measure_case(Case.of(kernel, problem), backend, Compiler(backend.device.arch))
+        measurement, _ = measure_case(Case.of(kernel, problem), *executor())
         assert measurement.outcome == "ok", measurement.reason
 
 
@@ -325,7 +319,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
     ],
 )
 def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
-    tmp_path, backend, capsys, source, completed
+    tmp_path, capsys, source, completed
 ):
     bare, path = tmp_path / "bare.cu", tmp_path / "mine.cu"
     bare.write_text(f"{source}\nint main() {{}}\n")
@@ -338,7 +332,7 @@ def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
     ladder = ladder_of([path])
     problem = Problem.of(ladder.operation, (61, 62, 3)[: len(ladder.operation.dimensions)])
     case = Case.of(ladder.kernels[0], problem)
-    measurement, _ = measure_case(case, backend, Compiler(backend.device.arch))
+    measurement, _ = measure_case(case, *executor())
     assert measurement.outcome == "ok", measurement.reason
     with pytest.raises(InputError, match="has a header"):
         write_starting_point(str(path), bare, force=True)
