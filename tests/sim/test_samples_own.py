@@ -30,8 +30,8 @@ SIZES = {
 #: Those that check no bounds.
 WHOLE_TILES = ["sgemm_2d_tiles.cu", "sgemm_float4.cu", "sgemm_warp_tiles.cu"]
 SAMPLES = [*SIZES, *WHOLE_TILES]
-#: Whole tiles of every GEMM, several for each loop.
-TILES = "256x128x64"
+#: Whole tiles of every GEMM.
+TILES = "256x128x32"
 
 
 def run(folder, *arguments, device="sim:h200"):
