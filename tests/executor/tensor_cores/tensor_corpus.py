@@ -77,14 +77,12 @@ def multiplying(
     counts: tuple[int, int, int],
     kind: tuple[str, str] = _WORDS["b32"],
     sums: tuple[str, str] = _WORDS["b32"],
-    selector: int | None = None,
 ) -> str:
     """A kernel of which every warp multiplies once: by lane it is given words of A, B and C.
 
     Args:
         counts: How many of each.
         kind: Of the words of A and B, as in `_WORDS`; `sums` those of C and D.
-        selector: Of a sparse product, whose words tell which elements are stored.
     """
     a, b, c = counts
     numbers = itertools.count()
@@ -92,12 +90,8 @@ def multiplying(
     outputs = ", ".join(f'"={sums[1]}"(d[{i}])' for i in range(c))
     inputs = [f'"{kind[1]}"({name}[{i}])' for name, count in (("x", a), ("y", b)) for i in range(count)]
     inputs += [f'"{sums[1]}"(z[{i}])' for i in range(c)]
-    which = "" if selector is None else ", const unsigned *which"
-    if which:
-        operands += [f"%{next(numbers)}", hex(selector)]
-        inputs.append('"r"(which[thread])')
     return f"""extern "C" __global__ void {name}({sums[0]} *out, const {kind[0]} *a, const {kind[0]} *b,
-                                        const {sums[0]} *c{which})
+                                        const {sums[0]} *c)
 {{
     const int thread = blockIdx.x * 32 + threadIdx.x;
     {kind[0]} x[{a}], y[{b}];
