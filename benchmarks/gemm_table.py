@@ -171,8 +171,14 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (sys.maxsize, ("tf32",)),
     ),
     "e4m3": (
-        (300_000, ("e4m3_split", "e4m3_split_128", "e4m3_64_fit", "e4m3_64_pairs")),
-        (2_100_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turns")),
+        (300_000, ("e4m3_split", "e4m3_split_2x2", "e4m3_64_fit", "e4m3_64_pairs")),
+        (
+            2_100_000,
+            (
+                *("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turns"),
+                "e4m3_split_128_2x2",
+            ),
+        ),
         (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
     ),
 }

@@ -53,7 +53,7 @@ CASES = [
     ("dmma_split_32x32", (66, 130, 10), {}),
     ("dmma_split_32x32", (17, 20, 300), {"WAYS": 16}),
     ("dmma_split_16x16", (18, 35, 200), {"WAYS": 2}),
-    ("wgmma_split", (193, 72, 520), {"NARROWEST": 128, "SHARING": 2, "WAYS": 3}),
+    ("wgmma_split", (193, 72, 520), {"NARROWEST": 128, "BELOW": 2, "WAYS": 3}),
     ("wgmma_split_below", (265, 200, 136), {}),
     ("wgmma_split_128_2x2", (265, 200, 136), {}),
     ("wgmma_split_128_4", (265, 200, 520), {"GRAIN": 16, "WIDEST": 160}),
@@ -99,7 +99,8 @@ RAGGED = {
     "e4m3_64_below": [(300, 152, 144)],
     "e4m3_192_beside": [(131, 200, 144)],
     "e4m3_split": [(1, 8, 16), (130, 136, 1040)],
-    "e4m3_split_128": [(67, 136, 1040)],
+    "e4m3_split_2x2": [(265, 200, 1040)],
+    "e4m3_split_128_2x2": [(265, 200, 528)],
 }
 
 

@@ -12,6 +12,7 @@ title = "8-bit floats by warpgroups"
 idea = "A byte a number: a row of 128 bytes holds 128 k, and one instruction multiplies 32 of them where it multiplied 16 halves. Of 8-bit floats wgmma takes operands along k only, so A lies in rows and B in columns. All else is as in wgmma_store_fit: a warp fetches, warpgroups multiply, the copy engine writes C, in bf16."
 change = "The first rung of 8-bit floats, which tensor cores multiply as they are; of the fraction of their sums they keep 13 bits."
 bottleneck = "Shared memory, from which tensor cores read 80 of 128 bytes a cycle while 48 come in; in large matrices the power that tensor cores may draw."
+parameters = { ACROSS = 0 }
 
 [[variants]]
 id = "e4m3_64_fit"
@@ -64,23 +65,38 @@ idea = "wgmma_split for 8-bit floats."
 after = "e4m3_64_fit"
 change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
-parameters = { BM = 64, WIDEST = 128, SHARING = 1, SPLIT = 1 }
-launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)" }]
+parameters = { BM = 64, WIDEST = 128, SHARING = 1, WAYS = 0 }
+launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM + OWN)" }]
 
 [variants.moves]
 grid_blocks = "rises"
 
 [[variants]]
-id = "e4m3_split_128"
+id = "e4m3_split_2x2"
 rung = 698.25
 shape_of = "e4m3"
-title = "8-bit floats, k split, 128 rows"
-idea = "As e4m3_split, of tiles of 128 rows: larger ones take fewer bytes from the L2 cache."
+title = "8-bit floats, k split, squares of blocks"
+idea = "As e4m3_split, of tiles as wide as fills the SMs once: each of two parts of k has two by two of them, which share rows of A and columns of B."
 after = "e4m3_split"
-change = "Larger tiles, fewer of them: block_threads rise. 96x2912x4064 takes 7.9 us on an H200, not 9.5."
-bottleneck = "The L2 cache; the sums that blocks send each other."
-parameters = { WIDEST = 128, SHARING = 1, SPLIT = 1 }
-launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)" }]
+change = "Each block fetches half of either operand: 544x544x3088 takes 7.1 us on an H200, not 8.3 by e4m3_64_pairs."
+bottleneck = "The sums that blocks send each other; the SMs that are left over."
+parameters = { BM = 64, SHARING = 4, ACROSS = 2, WAYS = 2 }
+launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM + OWN)" }]
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
+id = "e4m3_split_128_2x2"
+rung = 698.27
+shape_of = "e4m3"
+title = "8-bit floats, k split, squares of 128 rows"
+idea = "wgmma_split_128_2x2 for 8-bit floats."
+after = "e4m3_split_2x2"
+change = "Larger tiles: block_threads rise."
+bottleneck = "The sums that blocks send each other; the SMs that are left over."
+parameters = { SHARING = 4, ACROSS = 2, WAYS = 2 }
+launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM + OWN)" }]
 
 [variants.moves]
 block_threads = "rises"
@@ -142,37 +158,51 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)"
 
 [constants]
 BK = 128 # k per tile
-CLUSTERS = "(sm_count if SHARING <= 2 else sm_count * 10 // 11) // SHARING" # that run at once
+SPLIT = "1 if WAYS != 1 else 0" # whether the blocks of a cluster share out the k of a tile
+CLUSTERS = "(sm_count if SHARING * WAYS <= 2 else sm_count * 10 // 11) // (SHARING * max(1, WAYS))" # that run at once
 ROWS_1 = "cdiv(M, BM * SHARING)" # of clusters one block wide
 ROWS_2 = "cdiv(M, BM * max(1, SHARING // 2))" # and two
 WAVES_1 = "cdiv(ROWS_1 * cdiv(N, WIDEST), CLUSTERS)" # as few as there can be
 WAVES_2 = "cdiv(ROWS_2 * cdiv(N, 2 * WIDEST), CLUSTERS)"
-COST_1 = "WAVES_1 * max(64, GRAIN * cdiv(N, GRAIN * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill them
-COST_2 = "WAVES_2 * max(64, GRAIN * cdiv(N, GRAIN * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
-BESIDE = "ACROSS if ACROSS else 1 if COST_1 < COST_2 else 2" # blocks of a cluster side by side
+WIDE_1 = "max(64, GRAIN * cdiv(N, GRAIN * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many
+WIDE_2 = "max(64, GRAIN * cdiv(N, GRAIN * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
+COST_1 = "WAVES_1 * WIDE_1 * 1024 + BM + WIDE_1 // SHARING" # narrow tiles count, of as narrow ones rows and columns that a block fetches
+COST_2 = "WAVES_2 * WIDE_2 * 1024 + BM // 2 + WIDE_2 * 2 // SHARING"
+BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a cluster side by side
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 FEWEST = "WAVES_1 if BESIDE == 1 else WAVES_2"
-FIT = "max(64, GRAIN * cdiv(N, GRAIN * BESIDE * (FEWEST * CLUSTERS // ROWS)))" # columns that fill so many waves
+FIT = "WIDE_1 if BESIDE == 1 else WIDE_2"
 FIT_1 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((FEWEST + 1) * CLUSTERS // ROWS))) if IN_TURN else 0" # and one more
 FIT_2 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((FEWEST + 2) * CLUSTERS // ROWS))) if IN_TURN else 0"
 FITS = "min(FEWEST * (FIT + 24) * 512 + FIT, (FEWEST + 1) * (FIT_1 + 24) * 512 + FIT_1, (FEWEST + 2) * (FIT_2 + 24) * 512 + FIT_2) % 512 if IN_TURN else FIT" # where all waves cost least, a tile as much as 24 columns more; in the lowest 9 bits
-BN = "(64 if 2 * ROWS * cdiv(N, 64) <= sm_count else WIDEST) if SPLIT else FITS" # columns of C per block
-CLUSTER = "max(3 if 7 * ROWS * cdiv(N, BN) <= 2 * sm_count else 2, min(8, 3 * sm_count // (4 * ROWS * cdiv(N, BN)))) if SPLIT else SHARING"
-HELD = "PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # pieces of C in shared memory, for each warp
-STAGES = "min(8, (1808 - HELD * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
+BN = "FITS if WAYS else 64 if 2 * ROWS * cdiv(N, 64) <= sm_count else WIDEST" # columns of C per block
+CLUSTER = "SHARING * WAYS if WAYS else max(3 if 7 * ROWS * cdiv(N, BN) <= 2 * sm_count else 2, min(8, 3 * sm_count // (4 * ROWS * cdiv(N, BN))))"
+BELOW = "SHARING // BESIDE" # blocks of a cluster one below the other
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
+HELD = "1 if SPLIT else PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # pieces of C in shared memory, for each warp
+SENT = "cdiv(BM // 16 * cdiv(BN, 64), CLUSTER // SHARING) * (CLUSTER // SHARING - 1) * 32" # as in wgmma_split
+OWN = "SENT if 5 * (BM + BN) + BM + SENT <= 1808 else 0"
+STAGES = "min(8, (1808 - HELD * BM - OWN) // (BM + BN))" # tiles in shared memory, of 226 KiB
 LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN else 0" # as in wgmma_store
 GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # as in wgmma_store
 WHOLE_ROWS = "cdiv(TILES, WAVES) * ROWS // TILES"
 LOW = "PANEL if WHOLE_ROWS >= PANEL or 5 * N * K > 3 * l2_bytes else 4 if WHOLE_ROWS >= 4 else min(2, max(1, WHOLE_ROWS))"
 HIGH = "(LOW if CLUSTER <= 2 else PANEL) if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64"
-WITHIN = "3 * min(1, K % 128) + 8 * min(1, K % 32)"
-FETCHED = "(BM * (20 + WITHIN) // BESIDE + BN * BESIDE * (10 + WITHIN) // SHARING) * cdiv(TILES, WAVES) * CLUSTER * 72900 // l2_bytes"
-WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER if SPLIT else 1)"
-CYCLES = "WAITS * (15 + 8 * min(1, SHARING - 1) + max(BM * BN * 15 // 512, (27 * BM + 5 * (BM // 64) * BN) // 10, FETCHED))"
-WRITES = "((1 if IN_TURN else min(WAVES, 2) if LATE and K >= 8 * BK else WAVES) + SPLIT) * BM * BN // 32" # beside a long k all tiles but the last cost as one
+IN = "36 * min(1, K % 128) + 18 * min(1, K % 64) + 27 * min(1, K % 32)" # hundredths of a line more for each 128 bytes of a row, as rows start within lines and within sectors
+WHOLE = "84 if GPCS == 8 and (CLUSTER == 1 or 8 * (ROWS if BESIDE == 2 else TILES // ROWS) >= TILES) else 100" # as in wgmma_store
+LINES = "BM * (100 + IN if IN or BESIDE > 1 else WHOLE) // BESIDE + BN * (100 + IN if IN or BELOW > 1 else WHOLE) // BELOW" # hundredths, that a block fetches for a tile of k
+FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 9815 // l2_bytes" # cycles, from the L2 cache,
+SHARED = "BM + BM * BN // 64 + 9 * (BM + BN) // 20" # of shared memory, which each 64 rows read and the copy engine fills,
+MULTIPLIED = "BM * BN * 51 // 2048" # and for the products
+MOST = "max(FETCHED, SHARED, MULTIPLIED)"
+WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
+STREAMED = "19800 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
+BUSY = "WAITS * (76 + max(STREAMED, MOST + 9 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (200 * MOST))) + SPLIT * 3000 * (WAVES - 1)"
+CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY"
+WRITES = "(((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * SHARING + SPLIT * 9 * (CLUSTER - SHARING) // 4) * BM * BN // (64 * CLUSTER if SPLIT else 64 * SHARING)" # of a block its part of the tile, and what it sends the others
+MEETS = "CLUSTER + 2 * min(1, CLUSTER - 1)" # as in wgmma_store
 
 [parameters]
 BM = 128     # rows of C per block
@@ -180,7 +210,7 @@ WIDEST = 256 # most columns of C per block
 GRAIN = 16   # by so many fewer where that fills the last wave
 SHARING = 2  # blocks of a cluster, one below the other, which share columns of B
 ACROSS = 1   # of them side by side, which share rows of A; 0 for one or two, whichever costs less
-SPLIT = 0    # whether those of a cluster share out the k of a tile instead
+WAYS = 1     # into which a cluster splits the k of a tile; 0 for as many as there are SMs for
 PANEL = 8    # rows of clusters whose tiles run together
 PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles fit besides, else one
 IN_TURN = 0  # whether two warpgroups take whole tiles in turn
@@ -191,13 +221,15 @@ WIDEST = [64, 128, 192, 256]
 GRAIN = [16, 32, 64]
 PANEL = [2, 4, 8]
 PIECES = [0, 1, 2]
+SHARING = [1, 2, 4]
+WAYS = [0, 1, 2, 4]
 
 [[require]]
 condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 and not SPLIT"
 because = "{id} has room for the sums of one warpgroup of 64 rows or of two, or of three with 192 columns"
 
 [[require]]
-condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 16 == 0 and BN * BESIDE % (8 * SHARING) == 0 and (SHARING == 1 or not SPLIT)"
+condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 16 == 0 and BN * BESIDE % (8 * SHARING) == 0 and (SHARING == 1 or WAYS) and CLUSTER <= 8"
 because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]

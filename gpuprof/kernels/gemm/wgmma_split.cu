@@ -26,7 +26,7 @@ idea = "As wgmma_split, of four tiles one below the other, as wide as fills the 
 after = "wgmma_split"
 change = "Three quarters of each tile of B come from other blocks: 168x2800x4720 takes 16.1 us on an H200, not 18.4 by wgmma_store_turned_2x2."
 bottleneck = "Latency; the SMs that are left over, as each cluster of eight lies within one group of SMs."
-parameters = { WIDEST = 256, GRAIN = 16, SHARING = 4, WAYS = 2 }
+parameters = { WIDEST = 256, GRAIN = 16, BELOW = 4, WAYS = 2 }
 
 [variants.moves]
 block_threads = "stays"
@@ -40,7 +40,7 @@ idea = "Two warpgroups multiply a tile of 128 rows as wide as fills the SMs once
 after = "wgmma_split"
 change = "Larger tiles: block_threads rise. 248x3720x5576 takes 20.5 us on an H200, not 25.2."
 bottleneck = "The sums that blocks send each other; the SMs that are left over."
-parameters = { BM = 128, WIDEST = 256, GRAIN = 16, SHARING = 2, BESIDE = 2, WAYS = 2 }
+parameters = { BM = 128, WIDEST = 256, GRAIN = 16, BELOW = 2, BESIDE = 2, WAYS = 2 }
 
 [variants.moves]
 block_threads = "rises"
@@ -67,13 +67,13 @@ l2_promotion_bytes = "256 if K % 128 == 0 else 128" # as in wgmma_store
 
 [tensor_maps.B_map]
 array = "B"
-box = ["64", "BK // SHARING"]
+box = ["64", "BK // BELOW"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
 [tensor_maps.B_rest_map]
 array = "B"
-box = ["BN % 64 if BN % 64 else 64", "BK // SHARING"]
+box = ["BN % 64 if BN % 64 else 64", "BK // BELOW"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
@@ -91,23 +91,25 @@ swizzle_bytes = 128
 entry = "wgmma_split"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "cdiv(M, BM * SHARING)"]
-dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + BM)"
+grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "cdiv(M, BM * BELOW)"]
+dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + BM + OWN)"
 
 [constants]
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 64 # k per tile
-SAME_K = "SHARING * BESIDE" # blocks of a cluster that multiply the same k
-ROWS = "cdiv(M, BM * SHARING)" # of clusters
+SAME_K = "BELOW * BESIDE" # blocks of a cluster that multiply the same k
+ROWS = "cdiv(M, BM * BELOW)" # of clusters
 FITTED = "(sm_count if SAME_K * WAYS <= 2 else sm_count * 10 // 11) // (SAME_K * max(1, WAYS))" # clusters that run at once,
 FEWEST = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), FITTED)" # waves of them,
 FIT = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * BESIDE * (FEWEST * FITTED // ROWS)))" # and columns that fill these
 BN = "FIT if GRAIN else NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block
 CLUSTER = "SAME_K * (WAYS if WAYS else max(3 if 7 * SAME_K * cdiv(M, BM) * cdiv(N, BN) <= 2 * sm_count else 2, min(8 // SAME_K, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
-STAGES = "min(8, (1808 - BM) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
+SENT = "cdiv(BM // 16 * cdiv(BN, 64), CLUSTER // SAME_K) * (CLUSTER // SAME_K - 1) * 32" # times 128 bytes of sums that other blocks send
+OWN = "SENT if 5 * (BM + cdiv(BN, 64) * 64) + BM + SENT <= 1808 else 0" # which take the place of tiles only if five of those would not fit besides
+STAGES = "min(8, (1808 - BM - OWN) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-LINES = "BM * (100 + 33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)) // BESIDE + BN * (100 + 33 * min(1, N % 64 + BN % 64) + 16 * min(1, N % 32 + BN % 32) + 45 * min(1, N % 16)) // SHARING" # as in wgmma_store
+LINES = "BM * (100 + 33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)) // BESIDE + BN * (100 + 33 * min(1, N % 64 + BN % 64) + 16 * min(1, N % 32 + BN % 32) + 45 * min(1, N % 16)) // BELOW" # as in wgmma_store
 FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes"
 READ = "7 * BM // 4"
 MULTIPLIED = "BM * BN * 41 // 1600"
@@ -123,7 +125,7 @@ BM = 64        # rows of C per block
 NARROWEST = 64 # columns of C per block
 WIDEST = 128   # where those are too many
 GRAIN = 0      # instead, by so many fewer than WIDEST as fills the SMs, for a known number of WAYS
-SHARING = 1    # blocks, one below the other, which share columns of B
+BELOW = 1    # blocks, one below the other, which share columns of B
 BESIDE = 1     # and side by side, which share rows of A
 WAYS = 0       # that share the k of a tile; 0 for as many as there are SMs for
 
@@ -132,7 +134,7 @@ BM = [64, 128]
 NARROWEST = [64, 128]
 WIDEST = [64, 128, 192, 256]
 GRAIN = [0, 16, 32, 64]
-SHARING = [1, 2]
+BELOW = [1, 2]
 BESIDE = [1, 2]
 WAYS = [0, 2, 3, 4, 6, 8]
 
@@ -145,7 +147,7 @@ condition = "NARROWEST >= 64 and NARROWEST % 64 == 0 and WIDEST >= 64 and WIDEST
 because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]
-condition = "(SHARING == 1 or SHARING == 2 or SHARING == 4) and (BESIDE == 1 or BESIDE == 2) and (WAYS == 0 or 2 <= WAYS) and CLUSTER <= 8"
+condition = "(BELOW == 1 or BELOW == 2 or BELOW == 4) and (BESIDE == 1 or BESIDE == 2) and (WAYS == 0 or 2 <= WAYS) and CLUSTER <= 8"
 because = "{id} shares a tile's k among two blocks or more, in clusters of at most 8"
 
 [[require]]
@@ -163,14 +165,17 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #endif
 #define FIRST_WARP (TOGETHER ? 0 : 4) // that multiplies
 #define THREADS (32 * (FIRST_WARP + WARPS))
-#ifndef SHARING
-#define SHARING 1
+#ifndef BELOW
+#define BELOW 1
 #endif
 #ifndef BESIDE
 #define BESIDE 1
 #endif
 #ifndef SAME_K
-#define SAME_K (SHARING * BESIDE)
+#define SAME_K (BELOW * BESIDE)
+#endif
+#ifndef OWN
+#define OWN 0 // times 128 bytes for sums that other blocks send; 0: in the place of tiles
 #endif
 #ifndef RESIDENT
 #define RESIDENT 1 // blocks that an SM has registers for
@@ -200,17 +205,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int t = threadIdx.x;
     const int warp = of_warp(t / 32);
     const int place = blockIdx.x % SAME_K; // among the blocks of the cluster that have the same k, column by column
-    const int m0 = (blockIdx.y * SHARING + place % SHARING) * BM;
-    const int n0 = (blockIdx.x / CLUSTER * BESIDE + place / SHARING) * BN;
+    const int m0 = (blockIdx.y * BELOW + place % BELOW) * BM;
+    const int n0 = (blockIdx.x / CLUSTER * BESIDE + place / BELOW) * BN;
     const int rank = blockIdx.x % CLUSTER / SAME_K; // of those that share the tile's k
     const int depth = (K + BK - 1) / BK; // tiles of k, of which this block takes `tiles` from the first-th on
     const int first = (int)((long long)depth * rank / PARTS);
     const unsigned tiles = (int)((long long)depth * (rank + 1) / PARTS) - first;
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
-    // that counts the warps which are done with it. At the end sums of the other blocks take the place of the tiles, once
-    // all warps are done with these (`free`), and each warp has a barrier that counts the bytes it gets. Behind the tiles
-    // is a piece of C for each warp.
+    // that counts the warps which are done with it. Behind the tiles is a piece of C for each warp, and room for sums of the
+    // other blocks; or these take the place of the tiles, once all warps are done with them (`free`). Each warp has a barrier
+    // that counts the bytes it gets.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES + 1 + WARPS];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
@@ -225,7 +230,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, FETCHING);
-            init_barrier(empty + 8 * stage, WARPS * (SHARING + BESIDE - 1));
+            init_barrier(empty + 8 * stage, WARPS * (BELOW + BESIDE - 1));
         }
         init_barrier(free, WARPS * PARTS);
         for (int i = 1; i <= WARPS; ++i)
@@ -247,7 +252,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile) {
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
             if (elected())
-                fetch_tiles<SHARING, BESIDE>(stages + tile % STAGES * STAGE, &A_map, &B_map, B_REST_MAP, (first + tile) * BK,
+                fetch_tiles<BELOW, BESIDE>(stages + tile % STAGES * STAGE, &A_map, &B_map, B_REST_MAP, (first + tile) * BK,
                                              m0, n0, blockIdx.x % CLUSTER, full + 8 * (tile % STAGES));
         }
 #endif
@@ -264,7 +269,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int m_group = (warp - FIRST_WARP) / 4 * 64; // first row of C in the block's tile
     const int lane = t % 32;
     const bool fetches_for_us =
-        lane < SAME_K && (lane % SHARING == place % SHARING || lane / SHARING == place / SHARING);
+        lane < SAME_K && (lane % BELOW == place % BELOW || lane / BELOW == place / BELOW);
     const auto release = [&](unsigned tile) {
         if (SAME_K == 1)
             arrive_at_all<1>(empty + 8 * (tile % STAGES));
@@ -290,13 +295,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows, and gets them from
     // the same warp of each other block, four sums of a thread at a time.
     const unsigned piece = stages + STAGES * STAGE + (warp - FIRST_WARP) * PIECE;
+    const unsigned sums = OWN ? stages + STAGES * STAGE + BM * 128 : stages;
     const unsigned arrived = free + 8 * (warp - FIRST_WARP + 1);
     const auto owner = [&](int number) { return ((warp - FIRST_WARP) * (LAST + 1) + number) % PARTS; };
     const auto slot = [&](int number, int other) { // for what the other-th block behind the owner has
-        return stages + (((warp - FIRST_WARP) * (LAST + 1) + number) / PARTS * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
+        return sums + (((warp - FIRST_WARP) * (LAST + 1) + number) / PARTS * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
     };
     if (PARTS > 1) {
-        if (lane < PARTS)
+        if (OWN == 0 && lane < PARTS)
             arrive_at_block(free, lane * SAME_K + place);
         int columns = 0;
         for (int number = 0; number <= LAST; ++number)
@@ -304,7 +310,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 columns += number < LAST ? ROW : LAST_COLUMNS;
         if (elected())
             expect_bytes(arrived, (PARTS - 1) * 64 * columns);
-        wait(free, 0);
+        if (OWN == 0)
+            wait(free, 0);
     }
 #pragma unroll
     for (int i = 0; i < BN / 8; ++i) {

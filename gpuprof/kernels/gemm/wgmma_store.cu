@@ -250,6 +250,7 @@ FIT_2 = "max(NARROWEST, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * WIDE * (WAVE
 COST_1 = "(WAVES_1 * FIT_1 * 1024 + BM + FIT_1 // CLUSTER) * 65536 + ROWS_1 * cdiv(WIDTH, FIT_1)" # narrow tiles count, of as narrow ones rows and columns that a block fetches, then fewer clusters
 COST_2 = "(WAVES_2 * FIT_2 * 1024 + BM // WIDE + FIT_2 * WIDE // CLUSTER) * 65536 + ROWS_2 * cdiv(WIDTH, FIT_2 * WIDE)"
 BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a cluster side by side
+BELOW = "CLUSTER // BESIDE" # and one below the other
 A_ROWS = "BM if TURNED else min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
@@ -337,7 +338,6 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #define WARPS (BM / 16) // that multiply
 #endif
 #define THREADS (128 + 32 * WARPS)
-#define BELOW (CLUSTER / BESIDE) // blocks of a cluster one below the other
 #define GROUP_ROWS (IN_TURN ? BM : BM == 256 ? 128 : 64) // of a tile that a warpgroup multiplies
 
 #include "store_sums.cuh"
