@@ -262,10 +262,10 @@ def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
 # The choice that is shipped.
 
 
-def sizes_of_every_shape(device, count=400):
+def sizes_of_every_shape(device):
     """Sizes (M, N, K) of every shape, most with a C of a few tiles for each SM, where choices change."""
     rng = random.Random(device.name)
-    for _ in range(count):
+    for _ in range(100):
         elements = device.sm_count * 2 ** rng.uniform(5, 17)
         wide = 2 ** rng.uniform(-1, 1) if rng.random() < 0.7 else 2 ** rng.uniform(-8, 8)
         m, n, k = math.sqrt(elements / wide), math.sqrt(elements * wide), 2 ** rng.uniform(4, 13)
