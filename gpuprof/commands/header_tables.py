@@ -229,7 +229,8 @@ class HeaderTables:
         if len(bounds) != axes:
             grid = self.launch.grid or ()
             bounds = [(name, False) for text in grid for name in of_grid if name in _words(text)]
-        return bounds if len(bounds) == axes else [(name, False) for name in of_grid[:axes][::-1]]
+        square = [*of_grid, *of_grid[-1:] * (sum(extent > 1 for extent in self._block) - 1)][:axes]
+        return bounds if len(bounds) == axes else [(name, False) for name in square[::-1]]
 
     def _add(self, variables: Mapping[str, tuple[str, Sequence[str], Use]]) -> None:
         """Make arrays and scalars of variables; an integer's value has to be guessed, and another struct."""

@@ -166,6 +166,12 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "2 * arange(nx) + zeros((nz, ny, nx))"', '"0"]': '"{0 as u8}"]'},
         ),
         (
+            "#define WIDTH 61\n__global__ void turned(float *y, const float *x)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;"
+            " if (max(i, j) < WIDTH) y[j * WIDTH + i] = x[i * WIDTH + j]; }",
+            {'value = ""': 'value = "transpose(x)"'},
+        ),
+        (
             "#define THREADS (2 * 32)\n#define REAL float\n"
             "template <int SIZE> __global__ void summed(float *of, const float *x, int columns)"
             " { extern __shared__ float part[]; part[threadIdx.x] = 0;"
