@@ -29,8 +29,6 @@ _CHOICE = re.compile(r"\s*([^?:]+)\?([^?:]+):([^?:]+)")
 _CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|ro?u?nd_?up))", re.IGNORECASE)
 #: What a program is told when it runs.
 _ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
-#: A function, before what it takes.
-_NAMED = re.compile(r"\b(\w+)\s*(?=\()")
 #: Definitions within each other that anybody writes.
 _DEEPEST = 32
 #: Of a `cudaLaunchConfig_t`.
@@ -53,17 +51,12 @@ class _HostCall(Struct, frozen=True):
     template: list[str]
 
     @property
-    def name(self) -> str:
-        """The function around it."""
-        named = _NAMED.search(self.head)
-        return named[1] if named else ""
-
-    @property
-    def parameters(self) -> list[str]:
-        """What the function around it calls what it takes."""
-        named = _NAMED.search(self.head)
+    def function(self) -> tuple[str, list[str]]:
+        """The name of the function around it, and what that calls what it takes."""
+        named = re.search(r"\b(\w+)\s*(?=\()", self.head)
         listed = _list_at(self.head, named.end()) if named else []
-        return [words[-1] for one in listed if (words := re.findall(r"\w+", one.partition("=")[0]))]
+        taken = [words[-1] for one in listed if (words := re.findall(r"\w+", one.partition("=")[0]))]
+        return named[1] if named else "", taken
 
     @staticmethod
     def at(
@@ -161,14 +154,14 @@ class HostLaunch:
 
     def _outer_shape(self, place: int, nbytes: int, member: str) -> list[str]:
         """Extents of an array that the function around the launch is given, as its caller allocates it."""
-        taken = self._call.parameters
+        function, taken = self._call.function
         if self._plainly or self._call.arguments[place] not in taken:
             raise UnreadableError
         told = enumerate(self._known.get(one, set()) for one in taken)
         known = {index: next(iter(names)) for index, names in told if len(names) == 1}
         outer = HostLaunch(
             self._source,
-            self._call.name,
+            function,
             self._bytes_of,
             known,
             (),
@@ -199,7 +192,7 @@ class HostLaunch:
         changed = rf"\b{name}\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*{name}\b|[(,]\s*&\s*{name}\b"
         kind = rf"\b(?:dim3|int|long|unsigned|size_t|auto)\b[^;=]*?\b{name}\s*"
         macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
-        if name in self._call.parameters:
+        if name in self._call.function[1]:
             raise UnreadableError
         for code in (self._call.body, self._outside, self._file):
             found = {*re.findall(macro, code, re.MULTILINE)}
@@ -224,7 +217,7 @@ class HostLaunch:
                 raise UnreadableError
             return self._parsed(self._definition(name))
         except UnreadableError:
-            if name in self._taken or not (asked or name in self._call.parameters):
+            if name in self._taken or not (asked or name in self._call.function[1]):
                 raise
             self.free += [name] * (name not in self.free)
             return ast.Name(name)

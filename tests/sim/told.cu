@@ -79,7 +79,7 @@ y[at] = tile[0] * other[0];
 if (t == 0) tile[0] = 1;
 
 //:: another block's memory, as a launch with an attribute for clusters has it
-//: words = ["line {2}: ", "another block's, of a cluster of one block: __cluster_dims__ before the kernel says"]
+//: words = ["line {2}: ", "another block's, of a cluster of one block: say __cluster_dims__ before the kernel"]
 unsigned theirs, found;
 asm volatile("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(theirs) : "r"((unsigned)__cvta_generic_to_shared(tile)));
 asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(found) : "r"(theirs));

@@ -216,14 +216,8 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     dynamic = rf"\.extern\s+\.shared\b[^;]*\b{re.escape(_symbol(program, byte)[0])}\[\]"
     if fault.kind is FaultKind.OUT_OF_BOUNDS and text and re.search(dynamic, program.interface.module):
         text += ", whose size is the launch's dynamic_shared_bytes"
-    if (
-        fault.kind is FaultKind.OUT_OF_BOUNDS
-        and byte >= 1 << RANK_SHIFT
-        and "mapa" in program.interface.module
-    ):
-        text = (
-            "another block's, of a cluster of one block: __cluster_dims__ before the kernel says of how many"
-        )
+    if byte >> RANK_SHIFT > 0 and "mapa" in program.interface.module:
+        text = "another block's, of a cluster of one block: say __cluster_dims__ before the kernel"
     if fault.kind is FaultKind.SHARED_RACE and found.met_line is not None:
         text += f"{', ' if text else ''}{_missing(program, found, found.met_line, fault.source_line)}"
     detail, line = fault.detail, fault.source_line
