@@ -229,7 +229,7 @@ class HeaderTables:
         if len(bounds) != axes:
             grid = self.launch.grid or ()
             bounds = [(name, False) for text in grid for name in of_grid if name in _words(text)]
-        square = [*of_grid, *of_grid[-1:] * (sum(extent > 1 for extent in self._block) - 1)][:axes]
+        square = [*of_grid, *[of_grid[-1]] * (sum(extent > 1 for extent in self._block) - 1)][:axes]
         return bounds if len(bounds) == axes else [(name, False) for name in square[::-1]]
 
     def _add(self, variables: Mapping[str, tuple[str, Sequence[str], Use]]) -> None:
