@@ -59,10 +59,11 @@ def ladder_of(
     for path in sorted(paths, key=lambda path: not path.is_dir()):
         found = _load(path, operation, command)
         if operation is not None and found.operation != operation:
+            other = found.operation.name != operation.name
+            before = f"of {operation.name}" if other else "with other fields"
             raise HeaderError(
-                f"{path} is of the operation {found.operation.name}, what was named before it of "
-                f"{operation.name}.",
-                fix="Measure one operation at a time.",
+                f"{path} is of the operation {found.operation.name}, what was named before it {before}.",
+                fix="Measure one operation at a time." if other else "Declare it in one operation.toml.",
             )
         operation = found.operation
         for kernel in found.kernels:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpuprof.errors import HeaderError
+from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.problems.check import compare
 from gpuprof.problems.declaration import load_operation
@@ -106,3 +107,22 @@ def test_they_need_no_code():
         path.parent.name for path in KERNEL_ROOT.glob("*/operation.toml") if not load_operation(path).coded
     }
     assert declared_only >= {"reduce", "softmax"}
+
+
+@pytest.mark.parametrize(("name", "said"), [("b", "before it of b"), ("a", "before it with other fields")])
+def test_what_tells_two_operations_apart_is_said(name, said):
+    text = """/*gpuprof
+operation = "{0}"
+dimensions = ["n"]
+arguments = ["y"]
+arrays.y = {{ shape = ["n"], role = "out" }}
+work.bytes = "4 * n"
+check.y = {{ value = "{1} * ones(n)", equal = true }}
+launch = {{ block = [32], grid = ["1"] }}
+*/
+extern "C" __global__ void {2}(float *y) {{}}
+"""
+    with pytest.raises(HeaderError, match=said):
+        ladder_of(
+            [Source(text.format(name, 1, "first"), "first"), Source(text.format("a", 2, "second"), "second")]
+        )
