@@ -11,9 +11,10 @@ from math import ceil, prod
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.action_facts import WIDEST, Action, CaseFacts
 from gpuprof.analysis.limiter import launch_overhead
-from gpuprof.analysis.speed import tensor_source
+from gpuprof.analysis.speed import speed_of, tensor_source
 from gpuprof.analysis.status import blocks_of, waves
 from gpuprof.bounds.parts import DRAM, L2, LAUNCH, PARTS, WARP_LANES
+from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import latencies
 from gpuprof.devices.occupancy import occupancy_limits
@@ -132,13 +133,16 @@ def wasted_sectors(case: Measurement) -> Iterator[str]:
 
 
 def _combine_atomics(facts: CaseFacts) -> Iterator[Action]:
-    rate = facts.device.measured_rates.get("atomics_together_gops")
-    done = facts.count("global_atomic_requests") * WARP_LANES
-    if not rate or not facts.now_us or done / rate / 1e3 < _MANY_ATOMICS * facts.now_us:
+    rate = constants_of(facts.device).rates["atomics_together_gops"]
+    done, model = facts.count("global_atomic_requests"), facts.case.model
+    now = model.median_us if model and speed_of(facts.run, facts.case) is None else facts.now_us
+    if not now:
         return
-    why = (
-        f"{numbers.count(done)} atomics take {numbers.time_us(done / rate / 1e3)} where they meet in one word"
-    )
+    # The rate is of integers, which a warp adds up first; of others each lane asks for a sector.
+    us = max(done, facts.count("global_atomic_sectors")) * WARP_LANES / rate / 1e3
+    if not _MANY_ATOMICS <= us / now <= 1 / _MANY_ATOMICS:  # few, or not in one word
+        return
+    why = f"{numbers.count(done * WARP_LANES)} atomics take {numbers.time_us(us)} where they meet in one word"
     yield facts.to_the_bound("combine within a warp or block before each atomic", why)
 
 

@@ -139,6 +139,14 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
 
 
+def test_atomics_of_floats_that_meet_in_one_word_are_combined_first():
+    case = counted({"global_atomic_requests": 3125, "global_atomic_sectors": 100_000})
+    for us, combined in ((3, False), (180, True), (2000, False)):
+        modelled = replace(case, model=Model(us, us / 2, 2 * us))
+        for held, backend in ((at(case, us), "gpu"), (modelled, "sim")):
+            assert any(one.do.startswith("combine") for one in found(held, backend)[1]) == combined
+
+
 def test_what_nobody_counted_is_to_be_counted():
     bare = counted({})
     _, (first, *_) = found(at(bare, 1e6))
