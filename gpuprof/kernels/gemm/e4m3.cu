@@ -184,7 +184,7 @@ WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUS
 HELD = "1 if SPLIT else PIECES if PIECES else 2 if 4 * (BM + BN) + 2 * BM <= 1808 else 1" # pieces of C in shared memory, for each warp
 SENT = "cdiv(BM // 16 * cdiv(BN, 64), CLUSTER // SHARING) * (CLUSTER // SHARING - 1) * 32" # as in wgmma_split
 OWN = "SENT if 5 * (BM + BN) + BM + SENT <= 1808 else 0"
-STAGES = "min(8 if CLUSTER > 1 else 6, (1808 - HELD * BM - OWN) // (BM + BN))" # tiles in shared memory, of 226 KiB
+STAGES = "min(8 if CLUSTER > 1 or BN <= 64 else 6, (1808 - HELD * BM - OWN) // (BM + BN))" # tiles in shared memory, of 226 KiB
 LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN else 0" # as in wgmma_store
 GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # as in wgmma_store
 WHOLE_ROWS = "cdiv(TILES, WAVES) * ROWS // TILES"

@@ -278,7 +278,7 @@ LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN and not TURNED else 0" # wh
 WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) * (3 if LATE and N % 64 == 0 else 4) // 256" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first; of whole lines a quarter beside products
 MEETS = "CLUSTER + 3 * min(1, CLUSTER - 1)" # what its blocks wait for each other, at the begin and at the end; one alone does not
 HELD = "PIECES if PIECES else 2 if 4 * (BM + cdiv(BN, 64) * 64) + 32 * WARPS <= 1808 else 1" # pieces of C in shared memory, for each warp
-STAGES = "min(8 if CLUSTER > 1 else 6, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB: blocks that share them wait for each other, alone more than six delay the first
+STAGES = "min(8 if CLUSTER > 1 or BN <= 64 else 6, (1808 - HELD * 16 * WARPS) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB: of wide ones more than six delay the first where no block shares them
 
 [parameters]
 BM = 128     # rows of C per block
