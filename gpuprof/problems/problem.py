@@ -250,6 +250,12 @@ class Problem:
             specs.append(ArraySpec(name, shape, dtype, *role_of(self, name)))
         return tuple(specs)
 
+    @property
+    def drawn(self) -> Any:
+        """What its inputs follow from beside a seed: in another storage order they are the same numbers."""
+        arrays = [(spec.name, spec.elements, spec.dtype, spec.is_read) for spec in self.arrays]
+        return self.operation, self.sizes, arrays
+
     def inputs(self, seed: int) -> dict[str, Array]:
         """Reproducible flat arrays, in device storage order, for every array that a kernel reads."""
         from concurrent.futures import Future, ThreadPoolExecutor

@@ -191,3 +191,20 @@ def test_product_in_each_type(dtype, tmp_path):
             explain=False,
         )
         assert [case.outcome for case in run.cases] == [outcome]
+
+
+def test_inputs_are_drawn_once_for_all_storage_orders_of_a_problem():
+    backend, before = SimBackend(load_card("h200")), None
+    rows, columns = Gemm(40, 24, 16), Gemm(40, 24, 16, layout="col")
+    for problem in (
+        rows,
+        columns,
+        Gemm(40, 24, 16, beta=0.5),
+        Gemm(24, 40, 16),
+        Gemm(24, 40, 16, dtype="f64"),
+    ):
+        found, drawn = backend.references_of(problem).inputs, problem.inputs(seed=0)
+        assert found.keys() == drawn.keys()
+        assert all(np.array_equal(found[name], drawn[name]) for name in drawn)
+        assert (found is before) == (problem is columns)
+        before = found
