@@ -5,7 +5,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import NamedTuple
 
@@ -228,8 +228,7 @@ class Program:
         unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
             a thread that reaches one of them stops the run.
         unwritten: Slots of registers that may be read before anything is written to them.
-        deciding: Spaces, of "global", "shared" and "local", whose content decides what its control slice
-            does; None where it has no slice.
+        find_slice: Decodes its control slice when first asked; returns what `deciding` is.
     """
 
     kernel: str
@@ -245,7 +244,15 @@ class Program:
     unmodelled: tuple[tuple[str, int], ...]
     unwritten: frozenset[int]
     observer: StepObserver | None
-    deciding: frozenset[str] | None
+    find_slice: Callable[[], frozenset[str] | None]
+
+    @property
+    def deciding(self) -> frozenset[str] | None:
+        """The spaces, of "global", "shared" and "local", whose content decides what its control slice does.
+
+        None where it has no slice: see `program.slicing`.
+        """
+        return self.find_slice()
 
     @property
     def sums(self) -> frozenset[str]:
@@ -254,9 +261,7 @@ class Program:
         return frozenset(kind for how, _, kind in families if how in ("tensor", "wgmma", "sparse"))
 
 
-def load_program(
-    ptx: str, entry: str, *, observer: StepObserver | None = None, with_slice: bool = False
-) -> Program:
+def load_program(ptx: str, entry: str, *, observer: StepObserver | None = None) -> Program:
     """Parse and decode one kernel of a PTX text.
 
     Args:
@@ -265,12 +270,11 @@ def load_program(
         entry: Name of the kernel.
         observer: Who sees each of its instructions in every launch. Launches do and count the same, and take
             longer.
-        with_slice: Whether its control slice is decoded too; see `program.slicing`.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    return _Decoder(ptx, _module(ptx), _kernel(ptx, entry), observer, with_slice).program()
+    return _Decoder(ptx, _module(ptx), _kernel(ptx, entry), observer).program()
 
 
 def flow_of(program: Program) -> list[BasicBlock]:
@@ -310,12 +314,8 @@ def _module(ptx: str) -> Module:
 
 
 class _Decoder:
-    def __init__(
-        self, text: str, module: Module, function: Function, observer: StepObserver | None, with_slice: bool
-    ) -> None:
+    def __init__(self, text: str, module: Module, function: Function, observer: StepObserver | None) -> None:
         self.function = function
-        self.with_slice = with_slice
-        self.deciding: frozenset[str] | None = None
         self.observer = observer
         self.shared = shared_layout(module, function)
         #: Bytes of the system's shared memory: all, if the kernel uses any.
@@ -371,8 +371,6 @@ class _Decoder:
         """Decode every block of the kernel."""
         coder = self.coder
         blocks = [self._block(block) for block in self.flow]
-        if self.with_slice and can_be_followed(self.flow):
-            self._slice(blocks)
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].back_edges = {
                 loop.header: BackEdge(
@@ -402,20 +400,23 @@ class _Decoder:
             unmodelled=tuple(coder.unmodelled),
             unwritten=frozenset(self._slots_of(read_before_written(self.flow))),
             observer=self.observer,
-            deciding=self.deciding,
+            find_slice=cache(partial(self._slice, blocks)),
         )
 
-    def _slice(self, blocks: list[RunnableBlock]) -> None:
+    def _slice(self, blocks: list[RunnableBlock]) -> frozenset[str] | None:
         """Decode the control slice, where there is one."""
+        if not can_be_followed(self.flow):
+            return None
         try:
-            kept, self.deciding = control_slice(self.flow, PURE)
+            kept, deciding = control_slice(self.flow, PURE)
         except NoSlice:
-            return
+            return None
         polled = (loop for loops in waiting_loops(self.flow).values() for loop in loops)
         others = (name for loop in polled for name in (*loop.found, *loop.given))
         self.coder.addresses = addresses_alone(self.flow, kept, others)
         for block, items in zip(blocks, kept, strict=True):
             block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
+        return deciding
 
     def _slots_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the slots of registers, of those of modelled types."""

@@ -166,6 +166,8 @@ def launch(
         TooMuchWork: A control slice takes more steps.
         ValueNeeded: What it does depends on numbers that the kernel computes.
     """
+    if sliced is not None:
+        program.find_slice()  # with registers and counting sites of its own
     geometry = Geometry(grid, block)
     check_shape(program, geometry, len(args))
     sample = every_block(grid) if blocks == "all" else blocks

@@ -115,7 +115,7 @@ class Case:
     """A kernel with what it is given."""
 
     def __init__(self, source: str, arrays: list[np.ndarray], numbers: tuple, grid, output: int) -> None:
-        self.program = load_program(compile_cuda(source), "k", with_slice=True)
+        self.program = load_program(compile_cuda(source), "k")
         self.arrays, self.numbers, self.grid, self.output = arrays, numbers, grid, output
 
     def fresh(self):
@@ -316,7 +316,7 @@ def test_an_address_that_a_loop_moves_where_it_must_not_be_is_the_fault_that_it_
 def test_textures_have_no_control_slice():
     text = 'extern "C" __global__ void k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
     read = "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);"
-    found = [load_program(compile_cuda(text.format(each)), "k", with_slice=True) for each in ("", read)]
+    found = [load_program(compile_cuda(text.format(each)), "k") for each in ("", read)]
     assert [program.deciding is None for program in found] == [False, True]
 
 

@@ -108,8 +108,8 @@ def decoded(monkeypatch):
     """What is decoded, in order; a program is the text that it came from."""
     seen = []
 
-    def load(ptx, entry, *, observer, with_slice):
-        seen.append((ptx, entry, observer is not None, with_slice))
+    def load(ptx, entry, *, observer):
+        seen.append((ptx, entry, observer is not None))
         return SimpleNamespace(interface=SimpleNamespace(module=ptx))
 
     monkeypatch.setattr(programs, "load_program", load)
@@ -122,16 +122,7 @@ def test_a_text_is_decoded_once_for_each_kernel_and_each_way(decoded):
     for _ in range(2):
         for entry, follow in (("a", False), ("b", False), ("a", True)):
             assert kept.program("ptx", entry, follow_undefined=follow).interface.module == "ptx"
-    assert decoded == [("ptx", "a", False, False), ("ptx", "b", False, False), ("ptx", "a", True, False)]
-
-
-def test_a_program_that_has_a_slice_is_not_decoded_again_to_run_whole(decoded):
-    kept = programs.DecodedKernels(load_card("h200"))
-    with_slice, whole = (
-        kept.program("ptx", "a", follow_undefined=False, with_slice=s) for s in (True, False)
-    )
-    assert whole is with_slice
-    assert decoded == [("ptx", "a", False, True)]
+    assert decoded == [("ptx", "a", False), ("ptx", "b", False), ("ptx", "a", True)]
 
 
 def test_all_are_forgotten_where_they_are_too_many(decoded):

@@ -180,16 +180,13 @@ class SimBackend(Backend):
     def _sums_are_dear(
         self, case: ConfiguredCase, compiled: Functions, samples: Samples, *, verified: bool = False
     ) -> bool:
-        """Whether the sums of a case, or of samples of it, are dear, as `are_dear` says.
-
-        Then its slices run, which are decoded here with it.
-        """
+        """Whether the sums of a case, or of samples of it, are dear, as `are_dear` says."""
         if not any("mma" in function.ptx for function in compiled.values()):
             return False
         share = max(sample.count / sample.total if sample else 1.0 for sample in samples)
 
         def sums() -> Iterator[frozenset[str]]:
-            for program in self.decoded.begun(case, compiled, with_slice=True).values():
+            for program in self.decoded.begun(case, compiled, follow_undefined=False).values():
                 yield program.sums
 
         return are_dear(case.problem.flops * share, sums(), verified=verified)
@@ -256,7 +253,7 @@ class SimBackend(Backend):
             NotConclusive: One does what no slice has, depends on values that they compute, or takes too long;
                 or the samples do not stand for the grids.
         """
-        launches = launches_of(self.decoded, case, compiled, samples, with_slice=True)
+        launches = launches_of(self.decoded, case, compiled, samples, follow_undefined=False)
         if any(program.deciding is None for program in launches.programs.values()):
             raise NotConclusive
         check_room(case, launches.programs.values())
@@ -365,7 +362,7 @@ class SimBackend(Backend):
     def _execute_once(
         self, case: ConfiguredCase, compiled: Functions, samples: Samples, unread: float | None, follow: bool
     ) -> ExecutedCase:
-        launches = launches_of(self.decoded, case, compiled, samples, follow_undefined=follow)
+        launches = launches_of(self.decoded, case, compiled, samples, follow_undefined=follow or None)
         programs = launches.programs
         check_room(case, programs.values())
         memory, buffers = device_memory(case, self.references_of(case.problem).inputs, unread)

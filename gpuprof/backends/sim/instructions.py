@@ -155,38 +155,33 @@ class DecodedKernels(Struct, frozen=True):
         case: ConfiguredCase,
         compiled: Functions,
         *,
-        follow_undefined: bool = False,
-        with_slice: bool = False,
+        follow_undefined: bool | None = None,
     ) -> dict[str, Program]:
         """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one.
 
-        One that may read a register before its first write is followed in any case.
+        Where nothing is said of that, one that may read a register before its first write is followed.
         """
         executed = compiled if self._is_executed(case, compiled) else compile_kernel(case, self.arch)
         found = {
             entry: replace(
-                self.program(
-                    function.ptx, function.entry, follow_undefined=follow_undefined, with_slice=with_slice
-                ),
+                self.program(function.ptx, function.entry, follow_undefined=bool(follow_undefined)),
                 kernel=entry,
             )
             for entry, function in executed.items()
         }
-        if any(program.unwritten for program in found.values()) and not (follow_undefined or with_slice):
+        if follow_undefined is None and any(program.unwritten for program in found.values()):
             return self.programs(case, compiled, follow_undefined=True)
         return found
 
-    def program(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
+    def program(self, ptx: str, entry: str, *, follow_undefined: bool) -> Program:
         """Return the program of one kernel of a PTX text; see `load_program`."""
-        with_slice |= (ptx, entry, follow_undefined, True) in self.kept  # it runs whole too
 
         def load() -> Program:
-            observer = Definedness() if follow_undefined else None
-            return load_program(ptx, entry, observer=observer, with_slice=with_slice)
+            return load_program(ptx, entry, observer=Definedness() if follow_undefined else None)
 
-        return self.kept.of((ptx, entry, follow_undefined, with_slice), load)
+        return self.kept.of((ptx, entry, follow_undefined), load)
 
-    def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool) -> dict[str, Program]:
+    def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool | None) -> dict[str, Program]:
         """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""
         if self._is_executed(case, compiled):
             self.links.begin(compiled.values())

@@ -247,7 +247,7 @@ def launches_of(
     samples: Samples,
     *,
     counts: bool = True,
-    **how: bool,
+    **how: bool | None,
 ) -> Launches:
     """What a card runs of a case, and whether for its counts; `how` as for `DecodedKernels.programs`.
 

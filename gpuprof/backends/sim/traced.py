@@ -84,7 +84,7 @@ class TracedCase:
 
     def _launches(self, samples: Samples, follow: bool) -> Launches:
         arguments = self._backend.decoded, self._case, self._compiled, samples
-        return launches_of(*arguments, counts=False, follow_undefined=follow)
+        return launches_of(*arguments, counts=False, follow_undefined=follow or None)
 
     def _attempt(self, samples: Samples, repetitions: int, budget: int, follow: bool) -> Explanation | None:
         launches = self._launches(samples, follow)
