@@ -48,10 +48,11 @@ class _Examined(NamedTuple):
         first = self.address
         if mask is not self.mask or address.shape != first.shape:
             return None
-        used = mask.narrowed_to(first.shape)
-        some = int(used.argmax())
+        used = None if mask.whole else mask.narrowed_to(first.shape)
+        some = 0 if used is None else int(used.argmax())
         by = int(address.item(some)) - int(first.item(some))
-        return None if ((address - by != first) & used).any() else by
+        apart = address - by != first
+        return None if (apart if used is None else apart & used).any() else by
 
 
 class Footprints:
