@@ -330,7 +330,7 @@ launch = { block = [8, 128] }"""
         ("cdiv(M, TILE)", "cdiv(M, TILES)", "uses 'TILES'"),
         ('condition = "M % TILE == 0"', 'condition = "Q"', "uses 'Q'"),
         # And where else it stands.
-        ("block = [64]", 'block = ["TILE", 4]', "A block of formulas stands in a [[launches]]"),
+        ("block = [64]", 'block = ["TILE", 4]', "A block of formulas stands in [[launches]]"),
         ("parameters = { TILE = 8 }\n", "", "is not a parameter of this file. Name it with its default"),
         ("parameters = { TILE = 16 }", "parameters = { T = 1 }", "those are TILE. Name it with its default"),
     ],
