@@ -79,6 +79,8 @@ class CacheWatch(Observer):
         #: with a block of this number.
         self._asked: set[int] = set()
         self._place, self._first = 0.5, 0
+        #: Where that would be if all were alike.
+        self._turn = self._place
         #: Whether it is one of those that most are like.
         self._usual = False
         #: Sectors that the followed block stored to last.
@@ -195,8 +197,8 @@ class CacheWatch(Observer):
         seen = self.seen[key]
         if one.order.first != self._first:
             # Evenly spread, so that whatever period the grid has is met in turn.
-            self._first, self._place, self._asked = one.order.first, (self._place + _GOLDEN) % 1, set()
-            self._usual = False
+            self._first, self._turn, self._asked = one.order.first, (self._turn + _GOLDEN) % 1, set()
+            self._place, self._usual = self._turn, False
         if key not in self.moving and len(one.who):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
@@ -217,7 +219,7 @@ class CacheWatch(Observer):
         if one.mask is None or self._left <= 0:
             return seen, []
         if not self._usual:
-            self._place, self._usual = _usual(one.mask.lanes, self._place), True
+            self._place, self._usual = _usual(one.mask.lanes, self._turn), True
         lanes = _of_block(one.mask.lanes, self._place)
         if not (one.mask.whole or lanes.any()):
             return seen, []
@@ -295,6 +297,8 @@ def _usual(lanes: Any, place: float) -> float:
     _, kinds, blocks = np.unique(lanes.sum(axis=(1, 2)), return_inverse=True, return_counts=True)
     most = len(blocks) - 1 - int(np.argmax(blocks[::-1]))  # and the most threads, of two that are as many
     alike = np.flatnonzero(kinds == most)
+    if len(alike) == len(lanes):  # one row may stand for all
+        return place
     return float(alike[int(place * len(alike))] + 0.5) / len(lanes)
 
 
