@@ -131,7 +131,8 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
         r"\bclusterDim\s*\.\s*[xyz]\s*=\s*([^;]+);", "" if "__cluster_dims__" in code else code
     )[:3]
     if cluster:
-        todo += [f"# TODO: __cluster_dims__({', '.join(cluster)}) before {name}, as the launch has it."]
+        extents = ", ".join(" ".join(extent.split()) for extent in cluster)
+        todo += [f"# TODO: __cluster_dims__({extents}) before {name}, as the launch has it."]
     return "\n".join(("/*gpuprof", *todo, *_named(others), *tables, "*/", source))
 
 
