@@ -380,9 +380,7 @@ def test_of_several_kernels_it_takes_the_one_called_like_the_new_file(tmp_path, 
 
 def test_clusters_that_a_launch_has_are_to_do(tmp_path):
     kernel = "__global__ void swapped(float *y) { y[threadIdx.x ^ 1] = 1; }"
-    launch = (
-        "one.val.clusterDim.x = 4\n/2; one.val.clusterDim.y = 1; cudaLaunchKernelEx(&c, swapped, y);"
-    )
+    launch = "one.val.clusterDim.x = 4\n/2; one.val.clusterDim.y = 1; cudaLaunchKernelEx(&c, swapped, y);"
     text = with_own_header(tmp_path / "swapped.cu", f"{kernel}\nvoid run(float *y) {{ {launch} }}\n")
     assert "# TODO: __cluster_dims__(4 /2, 1) before swapped, as the launch has it." in text
 
