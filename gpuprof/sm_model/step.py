@@ -51,8 +51,8 @@ class Step(Struct):
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         scattered: Of DRAM, where 1 is that of a sector in a long run.
         lines: That one request asks for.
-        led: So much earlier than a block the first of those asks DRAM that read the same, of how far answers
-            vary: what they have waited for before came to each at another time.
+        led: How much earlier than the others the first of the blocks that read the same asks DRAM, where 1 is
+            how far answers vary: what they waited for before came to each at another time.
         crowded: Of an atomic operation, nanoseconds of the busiest part of L2.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.

@@ -125,7 +125,7 @@ BM = 64        # rows of C per block
 NARROWEST = 64 # columns of C per block
 WIDEST = 128   # where those are too many
 GRAIN = 0      # instead, by so many fewer than WIDEST as fills the SMs, for a known number of WAYS
-BELOW = 1    # blocks, one below the other, which share columns of B
+BELOW = 1      # blocks, one below the other, which share columns of B
 BESIDE = 1     # and side by side, which share rows of A
 WAYS = 0       # that share the k of a tile; 0 for as many as there are SMs for
 
