@@ -257,7 +257,7 @@ def outside(
     buffer = batch.memory.nearest(start)
     if buffer is not None and not buffer.read_only:
         why = buffer.described(start - buffer.address)
-    text = f"{verb} global memory by a bulk copy at {start:#x}, {why}"
+    text = f"{verb} global memory by a bulk copy at {start & (1 << 64) - 1:#x}, {why}"
     position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
     batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, start)
 
