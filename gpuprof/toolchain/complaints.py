@@ -38,8 +38,8 @@ _CONFINED = (
 #: How to define a macro.
 _DEFINE = "by define in the header, or -D NAME[=VALUE]."
 _UNKNOWN = (
-    "Neither the file nor what it includes declares it. Is it misspelt? If a header of yours declares it,"
-    f" include that header; if the build defines it as a macro, say so {_DEFINE}"
+    "Neither the file nor what it includes declares it. Look for a misspelling; include the header of"
+    f" yours that declares it, if one does; if the build defines it as a macro, say so {_DEFINE}"
 )
 #: May come with a header of the author's too.
 _HALF = "Add #include <cuda_fp16.h>."
