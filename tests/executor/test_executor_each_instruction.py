@@ -88,7 +88,8 @@ def test_kernels_leave_what_they_do_on_the_card():
 
 
 def test_some_leave_the_same_where_undefined_values_are_followed():
-    some = [case for case in told()["kernels"][::25] if ".b128" not in case[1]]
+    some = [case for case in told()["kernels"][::25] if ".b128" not in case[0]]
+    assert len(some) > 20
     assert not differing(some, Definedness)
 
 

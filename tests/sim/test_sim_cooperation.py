@@ -192,6 +192,7 @@ def test_a_dear_grid_that_no_sample_stands_for_is_counted_whole_without_values(m
     with_values = case.count(0)
     monkeypatch.setattr(sampled, "_SUMS_S", 0.0)
     monkeypatch.setattr(backend, "stands_for_grid", lambda *_: False)
+    monkeypatch.setattr(backend.SimBackend, "_execute", None)
     found = case.count(2)
     assert found.caveat is None
     assert found.counters == with_values.counters
