@@ -4,8 +4,10 @@
 
 import math
 import random
+from itertools import islice
 
 import pytest
+from each import each
 from problem_support import executor
 
 from gpuprof.devices.cards import load_card
@@ -97,6 +99,12 @@ def test_every_kernel_that_has_something_to_choose_says_what_is_worth_trying(nam
 def test_at_the_usual_size_there_is_something_to_search(name, kernel):
     usual = shipped_ladder(name).operation.default_sizes
     assert next(candidates(name, kernel, USUAL.get(kernel, usual)), None)
+
+
+@each(kernel=["e4m3", "e4m3_split"])
+def test_what_splits_k_and_what_does_not_are_searched_apart(kernel):
+    points = [dict(one.point.params) for one in islice(candidates("gemm", kernel), 100)]
+    assert {point["WAYS"] == 1 for point in points} == {kernel == "e4m3"}
 
 
 @pytest.mark.parametrize(("name", "kernel"), spaces())

@@ -65,7 +65,7 @@ idea = "wgmma_split for 8-bit floats."
 after = "e4m3_64_fit"
 change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
-parameters = { BM = 64, WIDEST = 128, SHARING = 1, WAYS = 0 }
+parameters = { BM = 64, WIDEST = 128, SHARING = 1, SPLIT = 1, WAYS = 0 }
 launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM + OWN)" }]
 
 [variants.moves]
@@ -80,7 +80,7 @@ idea = "As e4m3_split, of tiles as wide as fills the SMs once: each of two parts
 after = "e4m3_split"
 change = "Each block fetches half of either operand: 544x544x3088 takes 7.1 us on an H200, not 8.3 by e4m3_64_pairs."
 bottleneck = "The sums that blocks send each other; the SMs that are left over."
-parameters = { BM = 64, SHARING = 4, ACROSS = 2, WAYS = 2 }
+parameters = { BM = 64, SHARING = 4, ACROSS = 2, SPLIT = 1, WAYS = 2 }
 launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM + OWN)" }]
 
 [variants.moves]
@@ -95,7 +95,7 @@ idea = "wgmma_split_128_2x2 for 8-bit floats."
 after = "e4m3_split_2x2"
 change = "Larger tiles: block_threads rise."
 bottleneck = "The sums that blocks send each other; the SMs that are left over."
-parameters = { SHARING = 4, ACROSS = 2, WAYS = 2 }
+parameters = { SHARING = 4, ACROSS = 2, SPLIT = 1, WAYS = 2 }
 launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"], block = ["128 + 2 * BM"], grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"], dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM + OWN)" }]
 
 [variants.moves]
@@ -158,7 +158,6 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + HELD * BM)"
 
 [constants]
 BK = 128 # k per tile
-SPLIT = "1 if WAYS != 1 else 0" # whether the blocks of a cluster share out the k of a tile
 CLUSTERS = "(sm_count if SHARING * WAYS <= 2 else sm_count * 10 // 11) // (SHARING * max(1, WAYS))" # that run at once
 ROWS_1 = "cdiv(M, BM * SHARING)" # of clusters one block wide
 ROWS_2 = "cdiv(M, BM * max(1, SHARING // 2))" # and two
@@ -210,7 +209,8 @@ WIDEST = 256 # most columns of C per block
 GRAIN = 16   # by so many fewer where that fills the last wave
 SHARING = 2  # blocks of a cluster, one below the other, which share columns of B
 ACROSS = 1   # of them side by side, which share rows of A; 0 for one or two, whichever costs less
-WAYS = 1     # into which a cluster splits the k of a tile; 0 for as many as there are SMs for
+SPLIT = 0    # whether those of a cluster share out the k of a tile instead
+WAYS = 1     # into how many parts; 0 for as many as there are SMs for
 PANEL = 8    # rows of clusters whose tiles run together
 PIECES = 2   # of C in shared memory, for each warp; 0 for two where four tiles fit besides, else one
 IN_TURN = 0  # whether two warpgroups take whole tiles in turn
@@ -235,6 +235,10 @@ because = "{id} has products of 64, 80, 96, … 256 columns"
 [[require]]
 condition = "(SHARING == 1 or SHARING == 2 or SHARING == 4 or SHARING == 8) and (ACROSS == 1 or (ACROSS == 0 or ACROSS == 2) and SHARING > 1)"
 because = "{id} has 1, 2, 4 or 8 blocks in a cluster, in one column or in two"
+
+[[require]]
+condition = "WAYS != 1 if SPLIT else WAYS == 1"
+because = "{id} takes 1 for WAYS where it does not split k, and others where it does"
 
 [[require]]
 condition = "not IN_TURN or BM == 128 and WIDEST <= 160 and not SPLIT"
