@@ -10,25 +10,33 @@ import pytest
 
 
 def each(**values: Iterable[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test for every combination of values, to the end; a failure names all that failed."""
+    """Run a test for every combination of values, to the end; a failure names all that failed, by id if any.
+
+    It is skipped where one combination is and none fails.
+    """
 
     def one_test(test: Callable[..., None]) -> Callable[..., None]:
         listed = {name: list(these) for name, these in values.items()}
 
         def run(**fixtures: object) -> None:
-            failures = []
+            failures, skipped = [], None
             combinations = list(itertools.product(*listed.values()))
             for combination in combinations:
                 case = dict(zip(listed, combination, strict=True))
                 try:
                     test(**case, **fixtures)
+                except pytest.skip.Exception as reason:
+                    skipped = reason
                 except (Exception, pytest.fail.Exception) as failure:
-                    failure.add_note(f"where {', '.join(f'{name}={value}' for name, value in case.items())}")
+                    told = [f"{name}={getattr(value, 'id', value)}" for name, value in case.items()]
+                    failure.add_note(f"where {', '.join(told)}")
                     failures.append(failure)
             if len(failures) == 1:
                 raise failures[0]
             if failures:
                 raise BaseExceptionGroup(f"{len(failures)} of {len(combinations)} cases", failures)
+            if skipped:
+                raise skipped
 
         asked = inspect.signature(test).parameters.values()
         run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
