@@ -17,6 +17,7 @@ def each(**values: Iterable[object]) -> Callable[[Callable[..., None]], Callable
 
     def one_test(test: Callable[..., None]) -> Callable[..., None]:
         listed = {name: list(these) for name, these in values.items()}
+        assert all(listed.values()), f"{test.__name__} has no cases"
 
         def run(**fixtures: object) -> None:
             failures, skipped = [], None
