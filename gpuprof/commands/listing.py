@@ -93,7 +93,7 @@ _OF_KERNELS: tuple[tuple[Column, Callable[[Kernel], str]], ...] = (
     (Column("published as", right=False, rank=3), lambda kernel: next(iter(kernel.aliases), "-")),
     (Column("block", right=False, rank=1), _block),
     (Column("types", right=False, rank=2), lambda kernel: "/".join(kernel.dtypes) or "varies"),
-    (Column("title", right=False, folds=46), lambda kernel: kernel.title),
+    (Column("title", right=False, folds=42), lambda kernel: kernel.title),
 )
 
 
