@@ -18,8 +18,8 @@ from gpuprof.machine_code.sass import Block
 from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import is_met_at, may_end, passes_of, uneven, usual_path, ways_to
+from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
-from gpuprof.sm_model.resident import Played
 from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
@@ -278,7 +278,7 @@ def _cycles(
         lambda count: play(count, paths, steps), paths, lengths, times, warps, each, resident, least
     )
     if not at_once and len({*launch.work}) > 1:
-        alone = _life(play(1, paths, deepcopy(steps)), times, warps)
+        alone = play(1, paths, deepcopy(steps)).life(times, warps)
         used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
         more = cycles * (1 - used) * (unevenly(launch, device, cycles / each, alone) - 1)
         tail, cycles = tail + more, cycles + more
@@ -326,10 +326,10 @@ def _waves(
         played = play(min(each, waves * resident))
         ends = played.ends
         tail = ends[-1] - ends[-2] if full and rest and len(ends) > 1 else 0.0
-        return [played], _extrapolated(played, each, resident), tail
+        return [played], played.last_end(each, resident), tail
     plays = [play(count) for count in (resident, rest) if count]
-    tail = _life(plays[1], times, rest * warps) if rest else 0.0
-    return plays, max(least, full * _life(plays[0], times, resident * warps) + tail), tail
+    tail = plays[1].life(times, rest * warps) if rest else 0.0
+    return plays, max(least, full * plays[0].life(times, resident * warps) + tail), tail
 
 
 def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[PlayedLaunch, list[float]]:
@@ -482,40 +482,3 @@ def _spent(
                 found[step.line, "dependency"] += times[number] * stalled
                 stalled = step.stall - 1
     return found
-
-
-def _extrapolated(played: Played, blocks: int, resident: int) -> float:
-    """Return when the last of an SM's blocks ends, of which the first ones were played."""
-    ends = sorted(played.ends)
-    left = blocks - len(ends)
-    if (steady := len(ends) - 2 * resident) >= resident:  # but the first and last wave
-        return ends[-1] + left * (ends[-resident - 1] - ends[resident - 1]) / steady
-    return ends[-1] * (1 + left / len(ends))
-
-
-def _life(played: Played, times: Sequence[float], warps: int) -> float:
-    """Return how long the longest lived warps live, of those that go one path, and then their stores."""
-    roles = {role for _, role in played.spent}
-    goers: Counter[int] = Counter(number for number, _ in played.spent)
-    return max(
-        _life_of(
-            {number: spent for (number, one), spent in played.spent.items() if one == role},
-            [count * len(roles) / max(1, goers[number]) for number, count in enumerate(times)],
-            warps / len(roles),
-        )
-        for role in roles
-    ) + max(played.drained, default=0.0)
-
-
-def _life_of(spent: Mapping[int, Sequence[tuple[int, float]]], times: Sequence[float], warps: float) -> float:
-    """Return how long a warp lives: in each block the passes played, and more like the later ones."""
-    life = 0.0
-    for number, passed in spent.items():
-        by_place: dict[int, list[float]] = defaultdict(list)
-        for place, cycles in passed:
-            by_place[place].append(cycles)
-        means = [sum(by_place[place]) / len(by_place[place]) for place in sorted(by_place)]
-        passes, later = len(passed) / warps, means[len(means) // 3 :]
-        mean, steady = sum(means) / len(means), sum(later) / len(later)
-        life += min(times[number], passes) * mean + max(0.0, times[number] - passes) * steady
-    return life

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What is resident on an SM that plays, blocks of threads and their warps, and what came of it."""
+"""What is resident on an SM that plays: blocks of threads, and their warps."""
 
 from collections.abc import Iterator, Sequence
 
@@ -58,18 +58,3 @@ class ResidentWarp(Struct, eq=False):
     stored: tuple[float, ...] = ()
     #: When it went on that waited last.
     resumed: float = 0.0
-
-
-class Played(Struct):
-    """What came of blocks that were played.
-
-    Attributes:
-        ends: When each block ended.
-        drained: How long after its last warp: until L2 has acknowledged its stores.
-        spent: By block of machine code and number of the path, the places where warps passed it, and for
-            how long.
-    """
-
-    ends: list[float] = []
-    drained: list[float] = []
-    spent: dict[tuple[int, int], list[tuple[int, float]]] = {}

@@ -18,7 +18,8 @@ from math import ceil, floor, log1p
 from operator import attrgetter
 from random import Random
 
-from gpuprof.sm_model.resident import Played, ResidentBlock, ResidentWarp
+from gpuprof.sm_model.played_blocks import Played
+from gpuprof.sm_model.resident import ResidentBlock, ResidentWarp
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
 from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES

@@ -25,7 +25,7 @@ from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, m
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.resident import Played
+from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
