@@ -167,7 +167,12 @@ def _at_roof(instead: str, facts: CaseFacts) -> Iterator[Action]:
         return
     limiter, speed = facts.limiter, speed_of(facts.run, facts.case)
     if limiter.share_pct is None:
-        yield Action(instead, f"all {limiter.name} work that was counted is useful")
+        held = facts.limits
+        share = 100 * held.least_us / held.modelled_us if held and held.modelled_us else None
+        if share is None:
+            yield Action(instead, "nothing that was counted is wasted")
+        elif share >= _AT_ROOF_PCT:
+            yield Action(instead, f"{limiter.name} is at its roof, {numbers.percent(share)} of modelled time")
         return
     measured = speed.pct_of_measured_limit if speed and limiter.key in (DRAM.key, "compute", "fma") else None
     share, of = max((limiter.share_pct, "theoretical"), (measured or 0.0, "measured"))
@@ -190,7 +195,8 @@ def _uncounted(facts: CaseFacts) -> Iterator[Action]:
     """What can be said of a case that has a time and no counts."""
     for way in (latency.keep_registers, latency.coalesce, latency.fill_waves):
         yield from way(facts)
-    yield Action("count it (leave out --no-lines, or add --ncu)", "only counts say what limits it")
+    of_it = "could be gained" if facts.limiter else "limits it"
+    yield Action("count it (leave out --no-lines, or add --ncu)", f"only counts say what {of_it}")
 
 
 _WAITING = (_wastes, *latency.LATENCY)

@@ -124,8 +124,9 @@ class Answer(Struct, frozen=True):
         limiter = ""
         if found := self.limiter:
             # Where the share is one of a peak, that stands there already.
-            what = f"{found.brief} of its time" if found.share_pct and not found.evidence else found.name
-            limiter = f"limited by {found.brief if found.key == 'grid' else what}"
+            limiter = f"limited by {found.brief if found.key == 'grid' else found.name}"
+            if found.share_pct and not found.evidence:
+                limiter += f", busy {numbers.percent(found.share_pct, 2)} of the time"
         return tuple(filter(None, (self.peak, overhead, limiter)))
 
 
