@@ -90,24 +90,48 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     return of
 
 
-@pytest.fixture
-def visit(chromium: object, address: Callable[[str], str]) -> Iterator[Callable[..., object]]:
-    """Opens a report; in the end no page may have asked for anything or complained of anything."""
-    contexts, heard = [], []
+@pytest.fixture(scope="session")
+def look(chromium: object) -> Callable[..., tuple[object, list[str]]]:
+    """The page of a way to look, whose process is slow to start, and what it asked for or complained of."""
+    kept: dict[object, tuple[object, list[str]]] = {}
 
-    def opened(name: str, *, size: tuple[int, int] = (1400, 900), at: str = "", **options: object) -> object:
-        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: heard.append(request.url))
-        page.on("console", lambda message: heard.append(message.text))
-        page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on("dialog", lambda dialog: heard.append(dialog.message))
+    def page_of(**options: object) -> tuple[object, list[str]]:
+        key = tuple(options.items())
+        if key not in kept:
+            page, heard = chromium.new_context(**options).new_page(), []
+            page.on("request", lambda request: heard.append(request.url))
+            page.on("console", lambda message: heard.append(message.text))
+            page.on("pageerror", lambda error: heard.append(str(error)))
+            page.on("dialog", lambda dialog: heard.append(dialog.message))
+            kept[key] = page, heard
+        return kept[key]
+
+    return page_of
+
+
+@pytest.fixture
+def visit(look: Callable[..., tuple[object, list[str]]], address: Callable[[str], str]) -> Iterator[object]:
+    """Opens a report; in the end no page may have asked for anything or complained of anything."""
+    heard: dict[int, list[str]] = {}
+
+    def opened(
+        name: str,
+        *,
+        size: tuple[int, int] = (1400, 900),
+        at: str = "",
+        color_scheme: str = "light",
+        **options: object,
+    ) -> object:
+        page, said = look(**options)
+        page.goto("about:blank")  # from one place of a report to another nothing would be loaded
+        page.emulate_media(media="null", color_scheme=color_scheme)
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        if id(page) not in heard:
+            said.clear()  # what came after the end of another test
+            heard[id(page)] = said
         page.goto(address(name) + at)
-        heard.remove(address(name))
+        said.remove(address(name))
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
-    assert heard == []
+    assert [words for said in heard.values() for words in said] == []

@@ -10,21 +10,23 @@ from synthetic_runs import HOSTILE
 from gpuprof.text import visible
 
 PHONE = (390, 844)
-#: How readers look at a page.
-LOOKS = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"size": PHONE, "has_touch": True}}
+#: How readers look at a page, and whether its colours alone are others than before, or all but them.
+LOOKS = [({}, None), ({"color_scheme": "dark"}, True), ({"size": PHONE, "has_touch": True}, False)]
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def serious(page, *, colours=True):
+def serious(page, colours=None):
     """What axe finds serious or critical in a page as it is shown, with the first places of each.
 
     Args:
         page: Playwright's.
-        colours: Whether contrasts are looked at, which takes a minute of a large page.
+        colours: Whether contrasts alone are looked at, which take longest, or all else; all if None.
     """
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     options = {"resultTypes": ["violations"]}
-    if not colours:
+    if colours:
+        options["runOnly"] = ["color-contrast"]
+    elif colours is not None:
         options["rules"] = {"color-contrast": {"enabled": False}}
     found = axe.run(page, options=options).response["violations"]
     return [
@@ -65,11 +67,29 @@ def open_all(page):
 
 
 class TestFirstScreen:
-    @pytest.mark.parametrize("name", ["ladder", "sim", "wide"])
-    def test_the_answer_of_every_size_and_the_ladder_are_in_it(self, visit, name):
+    @pytest.mark.parametrize(
+        ("name", "elements", "height"),
+        [("wide", 25_000, 27_000), *((name, 6_000, 18_000) for name in ("ladder", "sim", "tuned"))],
+    )
+    def test_the_answer_and_the_ladder_are_in_it_and_all_is_short_and_printed(
+        self, visit, name, elements, height
+    ):
         page = visit(name)
-        assert bottom(page, "#answer") < 560
-        assert bottom(page, "h3:visible:has-text('Ladder at')") < 900
+        if name != "tuned":
+            assert bottom(page, "#answer") < 560
+            assert bottom(page, "h3:visible:has-text('Ladder at')") < 900
+        assert page.evaluate(ELEMENTS) < elements
+        assert page.evaluate(HEIGHT) < height
+        page.emulate_media(media="print")
+        bodies = """(parts) => parts.filter((part) => part.offsetHeight).map((part) => {
+          const shown = [...part.children].filter((child) => child.offsetHeight);
+          return shown.slice(1).some((child) => child.innerText.trim() || child.querySelector("svg"));
+        })"""
+        assert all(page.locator("section").evaluate_all(bodies))  # none is a heading alone
+        if name == "ladder":
+            assert page.locator(":is(button, input):visible").count() == 0
+            assert page.locator(".cautions > summary").is_visible()
+            assert page.locator(".chart:visible").count() > 1
 
     def test_the_answer_is_in_a_phones(self, visit):
         page = visit("ladder", size=PHONE)
@@ -104,14 +124,6 @@ class TestFirstScreen:
 
 
 class TestWeight:
-    @pytest.mark.parametrize(
-        ("name", "elements", "height"), [("ladder", 6_000, 18_000), ("wide", 25_000, 27_000)]
-    )
-    def test_elements_and_height(self, visit, name, elements, height):
-        page = visit(name)
-        assert page.evaluate(ELEMENTS) < elements
-        assert page.evaluate(HEIGHT) < height
-
     def test_a_card_holds_a_source_in_few_elements(self, visit):
         page = visit("ladder")
         before = page.evaluate(ELEMENTS)
@@ -284,25 +296,18 @@ class TestKeyboard:
 
 class TestAxe:
     @pytest.mark.parametrize(
-        ("name", "options"),
+        ("name", "options", "colours"),
         [
-            ("counted", {}),
-            ("counted", {"color_scheme": "dark"}),
-            ("counted", {"size": PHONE, "has_touch": True}),
-            ("gemm", {}),
-            ("sim", {"color_scheme": "dark"}),
-            ("wide", {}),
+            *(("counted", *look) for look in LOOKS),
+            ("gemm", {}, None),
+            ("sim", {"color_scheme": "dark"}, None),
         ],
     )
-    def test_nothing_serious(self, visit, name, options):
+    def test_nothing_serious(self, visit, name, options, colours):
         page = visit(name, **options)
-        if name != "wide":
-            for part in (".cautions", "details.kernel"):
-                open_part(page, part)
-        else:
-            open_part(page, "details.kernel")
-        # The colours of the widest page are those of the others.
-        assert serious(page, colours=name != "wide") == []
+        for part in (".cautions", "details.kernel"):
+            open_part(page, part)
+        assert serious(page, colours) == []
 
 
 class TestHostileText:
@@ -313,25 +318,6 @@ class TestHostileText:
         assert page.locator("script").count() == 5
         assert visible(HOSTILE) in page.locator("details.kernel h3").first.inner_text()
         assert visible(HOSTILE) in page.locator("details.kernel").first.inner_text()
-
-
-class TestPrint:
-    def test_the_controls_stay_behind_and_the_cautions_are_named(self, visit):
-        page = visit("ladder")
-        page.emulate_media(media="print")
-        assert page.locator(":is(button, input):visible").count() == 0
-        assert page.locator(".cautions > summary").is_visible()
-        assert page.locator(".chart:visible").count() > 1
-
-    @pytest.mark.parametrize("name", ["ladder", "sim", "tuned"])
-    def test_no_section_is_a_heading_alone(self, visit, name):
-        page = visit(name)
-        page.emulate_media(media="print")
-        bodies = """(parts) => parts.filter((part) => part.offsetHeight).map((part) => {
-          const shown = [...part.children].filter((child) => child.offsetHeight);
-          return shown.slice(1).some((child) => child.innerText.trim() || child.querySelector("svg"));
-        })"""
-        assert all(page.locator("section").evaluate_all(bodies))
 
 
 class TestWithoutScripts:
@@ -354,25 +340,27 @@ class TestWithoutScripts:
         assert 0 <= page.locator("#term-pct_of_limit").bounding_box()["y"] < 900
 
 
-COMPARISONS = ["compared", "compared-sim", "compared-hostile"]
-
-
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("name", ["fleet", *COMPARISONS])
-def test_nothing_serious_and_nothing_too_wide(visit, name, look):
-    page = visit(name, **LOOKS[look])
-    assert page.evaluate(OVERFLOW) == 0
-    page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
-    assert serious(page) == []
-    assert page.evaluate(OVERFLOW) == 0
+@pytest.mark.parametrize("name", ["fleet", "compared", "compared-sim", "compared-hostile"])
+def test_nothing_serious_nothing_too_wide_and_the_verdict_is_printed(visit, name):
     scrolled = (
         "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
     )
-    assert name == "fleet" or look != "phone" or page.evaluate(scrolled) == 0
+    for options, colours in LOOKS:
+        page = visit(name, **options)
+        assert page.evaluate(OVERFLOW) == 0
+        page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
+        assert serious(page, colours) == []
+        assert page.evaluate(OVERFLOW) == 0
+        assert name == "fleet" or "size" not in options or page.evaluate(scrolled) == 0
+        if name in ("compared-sim", "compared-hostile"):  # nothing is to be said of a kernel but its rows
+            assert page.locator("table.told a").count() == 0
+    page.emulate_media(media="print")
+    assert page.locator("section:first-of-type h2").first.is_visible()
+    assert page.locator("table").first.is_visible()
 
 
 def test_the_outlier_is_in_the_first_screen_of_a_phone(visit):
-    page = visit("fleet", **LOOKS["phone"])
+    page = visit("fleet", size=PHONE, has_touch=True)
     answer = page.locator("tr", has_text="node7").first
     assert answer.bounding_box()["y"] < 500
 
@@ -383,21 +371,9 @@ def test_contents_lead_to_every_part(visit):
         assert page.locator(link.get_attribute("href")).count() == 1
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_the_verdict_is_printed(visit, name):
-    page = visit(name)
-    page.emulate_media(media="print")
-    assert page.locator("section:first-of-type h2").first.is_visible()
-    assert page.locator("table").first.is_visible()
-
-
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_a_kernel_in_the_table_leads_to_its_open_card(visit, name):
-    page = visit(name, java_script_enabled=False)
-    links = page.locator("table.told a")
-    if name != "compared":  # nothing is to be said of it but its rows
-        assert links.count() == 0
-        return
-    target = links.last.get_attribute("href")
-    links.last.click()
-    assert page.locator(f"{target}").is_visible()
+def test_a_kernel_in_the_table_leads_to_its_open_card(visit):
+    page = visit("compared", java_script_enabled=False)
+    link = page.locator("table.told a").last
+    target = link.get_attribute("href")
+    link.click()
+    assert page.locator(target).is_visible()
