@@ -417,7 +417,6 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def device_labels(self) -> tuple[str, ...]:
-        """Those of all devices."""
         return tuple(map(self.device_label, range(len(self.devices))))
 
     @property

@@ -160,7 +160,6 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
 
 
 def _naming(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
-    """What any answer says that names a rung."""
     return Answer(
         size=ladder.size.label,
         kind="bounded",

@@ -103,7 +103,6 @@ class ValueArgument(Struct, frozen=True):
     content: bytes
 
     def packed(self, address: Callable[[str], int]) -> bytes:
-        """The same."""
         return self.content
 
 
@@ -114,7 +113,6 @@ class StructArgument(Struct, frozen=True):
     members: tuple[tuple[int, ArrayArgument | ValueArgument], ...]
 
     def packed(self, address: Callable[[str], int]) -> bytes:
-        """The same."""
         made = bytearray(self.nbytes)
         for start, member in self.members:
             content = member.packed(address)

@@ -226,7 +226,6 @@ def without_impossible_time(case: Measurement) -> Measurement:
 
 
 def _is_certain(case: Measurement, key: str, bound: Bound) -> bool:
-    """Whether a bound is no estimate."""
     if key in (LAUNCH.key, DRAM.key):
         return key == DRAM.key
     counters = {**case.counters, **case.executor_counters}

@@ -56,7 +56,6 @@ class Repository(Struct, frozen=True):
 
     @classmethod
     def around(cls, wanted: Sequence[Path]) -> "Repository":
-        """The one repository of several paths."""
         if not wanted:
             raise InputError(
                 "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
@@ -81,7 +80,6 @@ class Repository(Struct, frozen=True):
         return cls(roots.pop(), tuple(paths))
 
     def commit(self, revision: str) -> str:
-        """The commit that a revision names."""
         try:
             arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
             return _text(_git(self.root, "rev-parse", *arguments))
@@ -112,7 +110,6 @@ class Repository(Struct, frozen=True):
 
 
 def _files(root: Path, commit: str, wanted: Sequence[PurePosixPath]) -> dict[PurePosixPath, bytes]:
-    """The files of some folders of a commit."""
     identities: dict[PurePosixPath, str] = {}
     links = set()
     total = 0

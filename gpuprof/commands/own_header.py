@@ -466,7 +466,6 @@ def _members_of_ptx(ptx: str, entry: str, place: int, nbytes: int, uses: Mapping
 
 
 def _pointer(use: Use | None) -> str:
-    """The type of a pointer to what a kernel uses so."""
     return f"{ELEMENT_TYPES[accessed(use)].c_type} *"
 
 

@@ -59,7 +59,6 @@ class Card(Struct, frozen=True):
 
     @classmethod
     def of(cls, run: Run, number: int, cases: Sequence[Measurement], file: str) -> "Card":
-        """A card as its run found it."""
         device, place = run.devices[number], run.place(number)
         states = [case.clocks.after for case in cases if case.clocks is not None and case.timing is not None]
         read: dict[str, list[float | None]] = {

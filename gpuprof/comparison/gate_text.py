@@ -230,7 +230,6 @@ class _GateReader:
         *,
         changed: bool,
     ) -> tuple[str, ...]:
-        """What a text may be compared with."""
         if name == "verdict":
             self._need_base(named)
         if changed:

@@ -70,7 +70,6 @@ class GateResult(Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether it passed for every case."""
         return self.outcome == "passed"
 
     @property
@@ -84,7 +83,6 @@ class GateResult(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What decided it."""
         match self.outcome:
             case "failed":
                 return f"failed by {_cases(self.of('yes'))}"

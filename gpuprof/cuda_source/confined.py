@@ -201,7 +201,6 @@ def _marks(text: str) -> set[str]:
 
 
 def _spelled(word: str, pieces: set[str]) -> bool:
-    """Whether a word is a chain of pieces."""
     reached = {0}
     for end in range(1, len(word) + 1):
         if any(word[begin:end] in pieces for begin in reached):

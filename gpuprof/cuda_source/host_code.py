@@ -116,7 +116,6 @@ def _without_instances(text: str) -> str:
 
 
 def _device_marks(code: str) -> "re.Pattern[str]":
-    """Finds what marks a declaration for the device in code."""
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(code, _DEVICE_WORDS)))})\b")
 
 
@@ -168,7 +167,6 @@ class _Removable(Struct, frozen=True):
     def around(
         self, position: int, cut: Iterable[Declaration], is_member: bool = False
     ) -> Declaration | None:
-        """The smallest such declaration around a position."""
         one = next((one for one in cut if one.begin <= position < one.end), None)
         if one is None or not one.code.strip(" \n\t;") or "static_assert" in one.head:
             return None

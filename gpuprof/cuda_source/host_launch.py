@@ -114,7 +114,6 @@ class HostLaunch:
                 self._known.setdefault(word, set()).add(name)
 
     def argument(self, place: int, member: str = "") -> str:
-        """What is given for a parameter, or for a member of it."""
         given = self._call.arguments[place : place + 1]
         return self.formula(f"{given[0]}{member}" if given else "")
 
@@ -131,7 +130,6 @@ class HostLaunch:
         return self.formula((*self._call.configuration, "0", "0")[2])
 
     def formula(self, text: str) -> str:
-        """An integer of host code."""
         return ast.unparse(self._parsed(text))
 
     def shape(self, place: int, nbytes: int, member: str = "") -> list[str]:
@@ -294,7 +292,6 @@ class HostLaunch:
 
 
 def _launch(source: str, kernel: str) -> _HostCall:
-    """The first launch of a kernel."""
     code = without_directives(masked(source))
     template = rf"(?:<((?:[^;(){{}}]|\([^;(){{}}]*\)){{0,{_LONGEST}}})>\s*)?"
     launched = r"<<\s*<([^;]*?)>>\s*>\s*(?=\()"

@@ -382,7 +382,6 @@ class Scheduler:
         return self._steps(block)[first:]
 
     def _steps(self, block: RunnableBlock) -> list[Step]:
-        """Return what is run of a basic block."""
         return block.steps if self.batch.control_slice is None else block.sliced
 
     def _unpark(self, chosen: list[_Parked]) -> None:

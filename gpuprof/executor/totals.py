@@ -31,7 +31,6 @@ class CountedTotals(dict[str, Number]):
         return 0
 
     def add(self, other: Mapping[str, Number]) -> None:
-        """Add what was counted elsewhere."""
         for name, value in other.items():
             self[name] += value
 
@@ -145,7 +144,6 @@ class Stored(Struct, frozen=True):
     each: tuple[int, ...] = ()
 
     def __add__(self, other: "Stored") -> "Stored":
-        """Return what two batches stored."""
         by_grid = self.by_grid + other.by_grid
         return Stored(self.by_sample + other.by_sample, by_grid, self.each + other.each)
 
@@ -266,7 +264,6 @@ class Totals:
         }
 
     def counters(self) -> CountedTotals:
-        """Return the counters of the whole grid."""
         total = CountedTotals()
         for values in self._per_line.values():
             total.add(values)

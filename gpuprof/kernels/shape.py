@@ -76,7 +76,6 @@ class ConfiguredCase(Struct, frozen=True):
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Its functions, each once."""
         return tuple(dict.fromkeys(launch.entry for launch in self.launches))
 
     def at(self, problem: Problem, device: Device) -> "ConfiguredCase":

@@ -73,7 +73,6 @@ class Texture(Struct, frozen=True):
 
     @property
     def c_type(self) -> str:
-        """What kernels take it as."""
         return f"cuda{self.word.capitalize()}Object_t"
 
 

@@ -69,7 +69,6 @@ class PtxText:
             before = (number, branch[1]) if branch else None
 
     def _labels_behind(self, number: int) -> Iterator[str]:
-        """Yield the labels of what follows a line."""
         for text in self._lines[number:]:
             if label := _LABEL.match(text):
                 yield label[1]

@@ -247,7 +247,6 @@ class Measuring:
             self._keeper.add(index, with_round(before, measurement, device))
 
     def finish(self, *, complete: bool) -> Run:
-        """The run, in its file too."""
         return self._keeper.finish(self._cards.places(), complete=complete)
 
 

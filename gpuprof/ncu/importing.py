@@ -82,7 +82,6 @@ def match_launches(
 
 
 def _keys(case: Measurement, entry: str) -> list[Key]:
-    """What tells each launch of a case."""
     if case.launches:
         return [
             (function_name(one.entry), one.block, one.grid, one.resources.registers_per_thread)

@@ -227,7 +227,6 @@ def _read_work(reader: TableReader, names: tuple[str, ...], arrays: Mapping[str,
 
 
 def _bytes_of(array: ArrayDeclaration) -> str:
-    """How many bytes an array has, as a formula."""
     extents = [text if text.isalnum() else f"({text})" for text in array.shape]
     element = ELEMENT_TYPES.get(array.dtype)
     of_run = "result_bytes" if array.dtype == RESULT else "real_bytes"

@@ -48,7 +48,6 @@ class CudaHeaders(Struct, frozen=True):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The compiler's options that have it look there."""
         return tuple(f"--include-path={directory}" for directory in self.directories)
 
 

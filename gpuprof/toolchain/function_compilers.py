@@ -104,7 +104,6 @@ def _compile(
 
 
 def _answer(child: Any, receiving: Any, end: float, who: str) -> FunctionCode:
-    """What a child answers, or why it does not."""
     try:
         if receiving.poll(max(0.0, end - time.monotonic())):
             answer: FunctionCode = receiving.recv()

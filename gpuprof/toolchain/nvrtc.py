@@ -59,7 +59,6 @@ class CompiledKernel(Struct, frozen=True):
 
     @property
     def block_limits(self) -> BlockLimits:
-        """What it says of the blocks that it may be launched with."""
         if self.ptx:
             return block_limits_of(self.ptx, self.entry)
         held = kernels_in(self.cubin)[self.entry]

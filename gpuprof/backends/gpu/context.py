@@ -129,7 +129,6 @@ class DeviceBuffer:
         copy_on_device(self.address, other.address, self.nbytes)
 
     def queue_fill(self, byte: int, stream: Any) -> None:
-        """Queue that every byte is set."""
         call("filling a buffer", driver().cuMemsetD8Async(self.address, byte, self.nbytes, stream))
 
     def download(self, dtype: Any, *, count: int, offset: int = 0) -> Any:
@@ -139,7 +138,6 @@ class DeviceBuffer:
         return host
 
     def held(self, spec: ArraySpec) -> Any:
-        """The whole array that is here."""
         return self.download(numpy_dtype(spec.dtype), count=spec.elements)
 
     def overrun(self) -> str:

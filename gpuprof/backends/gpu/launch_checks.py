@@ -160,7 +160,6 @@ class LaunchChecks:
         return Around(most, before, self.after)
 
     def before(self) -> None:
-        """Queue what comes before a launch."""
         self.forget()
         self.spoil()
 

@@ -117,7 +117,6 @@ class CaseTextures:
             raise
 
     def handle(self, argument: str) -> int:
-        """What the kernel gets for an argument."""
         return self._objects[argument].handle
 
     @property

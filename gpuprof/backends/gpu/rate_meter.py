@@ -50,7 +50,6 @@ class Meter:
 
     @contextmanager
     def _buffer(self, nbytes: int) -> Iterator[DeviceBuffer]:
-        """An array of zeros."""
         buffer = DeviceBuffer(nbytes)
         buffer.fill(0)
         try:

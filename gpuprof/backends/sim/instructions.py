@@ -147,7 +147,6 @@ class DecodedKernels(Struct, frozen=True):
 
     @property
     def arch(self) -> str:
-        """Of the PTX that is executed."""
         return self.device.arch if self.device.capability <= parse_arch(_NEWEST) else _NEWEST
 
     def programs(

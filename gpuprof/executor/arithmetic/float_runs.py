@@ -109,7 +109,6 @@ class Tape(Struct):
         return [item.operation, written, *read, *[0] * (ITEM_WORDS - 2 - len(read))]
 
     def _needed(self) -> list[_Item]:
-        """Return what the targets depend on."""
         used: set[int] = set()
         needed = []
         for item in reversed(self._items):

@@ -30,17 +30,14 @@ class Mnemonic(Struct, frozen=True):
 
     @classmethod
     def of(cls, opcode: tuple[str, ...]) -> "Mnemonic":
-        """Sort the parts of an opcode."""
         rest = opcode[1:]
         types = tuple(part for part in rest if part in ARITHMETIC or part in (*_ONLY_CONVERTED, *_PAIRS))
         return cls(opcode[0], tuple(part for part in rest if part not in types), types)
 
     def has(self, flag: str) -> bool:
-        """Tell whether the modifier is present."""
         return flag in self.flags
 
     def flags_any(self, *flags: str) -> bool:
-        """Tell whether any of the modifiers is present."""
         return bool({*flags} & {*self.flags})
 
     @property

@@ -270,7 +270,6 @@ class _Player:
 
     @classmethod
     def module(cls) -> ir.Module:
-        """Return the finished module."""
         self = cls()
         b = self.b
         tape, count, objects, number, _, blocks, warps, _ = self.arguments

@@ -252,7 +252,6 @@ class Product:
 
     @property
     def element_bits(self) -> int:
-        """Bits of an element of A or B."""
         kept = _ELEMENTS[self.a]
         return kept.bits if isinstance(kept, Packed) else 8 * kept.itemsize
 

@@ -33,14 +33,12 @@ class RegisterOperand(Struct, frozen=True):
 
     @classmethod
     def of(cls, coder: Coder, name: str, line: int) -> Self:
-        """Return the place of a register, by its name."""
         slot = coder.slots.register(name, line)
         if coder.slots.kept[slot].kind == "c":
             raise UnsupportedInstruction(".reg .b128 where undefined values are followed", line)
         return cls(slot, coder.slots.kept[slot])
 
     def undefined(self, batch: Batch) -> Undefined | None:
-        """Return its undefined bits."""
         return followed(batch).registers.get(self.slot)
 
     def bits(self, batch: Batch) -> Lanes:

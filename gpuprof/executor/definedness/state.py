@@ -173,7 +173,6 @@ class UndefinedBits(Listener, Observer):
     # What the scheduler asks for.
 
     def saved(self) -> dict[int, Undefined]:
-        """Return what is undefined of the registers now."""
         return dict(self.registers)
 
     def restore(self, saved: dict[int, Undefined], lanes: Bools) -> None:

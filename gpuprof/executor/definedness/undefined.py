@@ -51,7 +51,6 @@ class Undefined(Struct, frozen=True, eq=False):
 
     @property
     def lanes(self) -> Bools:
-        """The lanes that have such bits."""
         return np.asarray(self.bits != 0)
 
     def within(self, lanes: Bools) -> Self | None:

@@ -43,7 +43,6 @@ class Waiting(Struct, eq=False):
 
     @property
     def line(self) -> int:
-        """The line of the source."""
         return self.block.line
 
 

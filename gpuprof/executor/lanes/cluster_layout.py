@@ -34,13 +34,11 @@ class ClusterLayout(Struct, frozen=True, dict=True):
 
     @cached_property
     def blocks(self) -> int:
-        """Blocks of the cluster."""
         x, y, z = self.extents
         return x * y * z
 
     @cached_property
     def several(self) -> bool:
-        """Whether there is more than one block."""
         return self.blocks > 1
 
     @cached_property

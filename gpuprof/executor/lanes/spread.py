@@ -28,7 +28,6 @@ class Spread(Struct, frozen=True, eq=False):
 
     @property
     def whole(self) -> Lanes:
-        """The sum."""
         return self.moving + self.pattern
 
     def plus(self, other: Self) -> Self:

@@ -81,7 +81,6 @@ class Signal:
         return kinds_of(self.lanes, *([self.copy.kinds[:, None]] if self.copy else []))
 
     def of_blocks(self, blocks: NDArray[np.intp]) -> "Signal":
-        """Return the same signal of some blocks."""
         copy = self.copy.of_blocks(blocks) if self.copy else None
         return replace(self, lanes=rows_of(self.lanes, blocks), copy=copy)
 

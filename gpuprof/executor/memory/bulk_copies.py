@@ -51,7 +51,6 @@ class _Load(Struct, eq=False):
 
     @property
     def arrived(self) -> bool:
-        """Whether shared memory has it."""
         return self.land is None
 
 

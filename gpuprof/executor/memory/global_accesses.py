@@ -42,7 +42,6 @@ class Manner(Enum):
 
     @property
     def writes(self) -> bool:
-        """Whether it changes memory."""
         return self not in (*PLAIN_READS, Manner.GUESS, *STRONG_READS)
 
 
@@ -140,7 +139,6 @@ class MemoryOperation:
 
     @cached_property
     def who(self) -> Numbers:
-        """The number of each in the launch."""
         return self.by if self.by is not None else self.each(self.order.threads)
 
     @property

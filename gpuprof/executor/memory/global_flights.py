@@ -287,7 +287,6 @@ class CopyGroups:
 
     @property
     def unfinished(self) -> Flight | None:
-        """What has been in flight longest."""
         return self._flying[0] if self._flying else None
 
     def _land(self, flights: list[Flight], due: Callable[[Flight], Bools]) -> None:

@@ -69,7 +69,6 @@ class Buffer:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element, as it was allocated."""
         return self._dtype.itemsize
 
     def begin_launch(self) -> None:

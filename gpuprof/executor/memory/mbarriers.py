@@ -190,7 +190,6 @@ class Mbarriers:
         return total
 
     def describe(self, block: int, column: int) -> str:
-        """Say what a barrier waits for."""
         missing, bytes_missing = int(self.pending[block, column]), int(self.transfer[block, column])
         parts = []
         if missing:
@@ -239,7 +238,6 @@ class ClusterBarrier:
         return np.asarray(self.pending & (self.due < self.phase[:, None, None]))
 
     def arrive(self, lanes: Bools) -> None:
-        """Threads arrive."""
         self._arrived |= lanes
         self.due = np.where(lanes, self.phase[:, None, None], self.due)
 

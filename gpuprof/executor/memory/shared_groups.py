@@ -98,7 +98,6 @@ class SharedGroup:
         return start, self._last
 
     def settle(self, tally: Tally) -> None:
-        """Add to a tally what was counted."""
         for pattern in self._known.values():
             address, runs = np.broadcast_to(pattern.distances, (len(pattern.distances), WARP)), pattern.used
             everybody = np.ones(address.shape, dtype=np.bool_)

@@ -197,7 +197,6 @@ class ChunkPattern:
         return result
 
     def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
-        """Return the pattern of some of its lanes."""
         each = self.told_apart(len(lanes))
         result, kept = copy(each), lanes[each.block if len(lanes) > 1 else 0, each.warp, each.lane]
         result.serial, result.mask = next_serial(), self.mask.of(lanes)

@@ -73,7 +73,6 @@ class TensorDescriptor(Struct, frozen=True, dict=True):
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element."""
         return ITEM_BYTES[self.element]
 
     @cached_property

@@ -63,7 +63,6 @@ class WarpClocks:
 
     @property
     def whole(self) -> Times:
-        """The same for all lanes."""
         return self.times[..., self.times.shape[1] :]
 
     def copy(self) -> "WarpClocks":

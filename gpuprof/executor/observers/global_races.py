@@ -85,7 +85,6 @@ class IdleReads:
         self._held.setdefault((line, thread), race)
 
     def stores(self, line: int, threads: Numbers) -> None:
-        """Threads store in a line."""
         if line not in self._stored:
             return
         self._stored[line] = np.union1d(self._stored[line], threads)
@@ -131,7 +130,6 @@ class GlobalRaces:
         raise race
 
     def finish(self) -> None:
-        """The launch is over."""
         self.shadows.clear()  # they refer back, and hold the buffers
 
 

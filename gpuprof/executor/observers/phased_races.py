@@ -127,7 +127,6 @@ class PhasedInterval(Interval):
         super().settle()
 
     def apply(self, entry: Entry) -> None:
-        """Judge one entry and remember it."""
         if self.layout.several:
             self._follow_blocks(entry)
         self._judge(entry)
@@ -175,7 +174,6 @@ class PhasedInterval(Interval):
     # Copies: in flight, arrived, and what they read.
 
     def read(self, touch: Touch) -> None:
-        """Judge a read."""
         self._check_landed(touch)
         super().read(touch)
 
@@ -290,7 +288,6 @@ class PhasedInterval(Interval):
         return np.asarray(touch.start // self.layout.stride != touch.warp // self.layout.warps)
 
     def _ranks(self, warps: Bools) -> Bools:
-        """Return the blocks of some warps."""
         return np.asarray(np.reshape(warps, (len(warps), self.layout.blocks, -1)).any(axis=2))
 
     def _end(self, signal: Signal) -> None:

@@ -49,7 +49,6 @@ class RaceDetector(Listener):
         line: int,
         changed: Bools | None = None,
     ) -> None:
-        """Log one access, or a signal."""
         self.log.append(Entry(access, pattern, line, changed))
         # At a place that a loop comes by once in each iteration, if there is one.
         length = len(self.log)

@@ -185,12 +185,10 @@ class Interval:
             self.kinds, self.first = kinds, first
 
     def _take(self, rows: NDArray[np.intp]) -> None:
-        """Go on with some of the rows."""
         vars(self).update({name: array[rows] for name, array in self._arrays().items()})
         self._change(lambda title, array: rows_of(array, rows))
 
     def apply(self, entry: Entry) -> None:
-        """Judge one entry and remember it."""
         if isinstance(entry.pattern, Signal):
             self._clocks.hear(entry.access, entry.pattern, self._now)
             return
@@ -301,7 +299,6 @@ class Interval:
         table.reshape(-1)[granules] = numbers[kinds]
 
     def read(self, touch: Touch) -> None:
-        """Judge a read."""
         self.require_landed(touch)
         self.require_written(touch)
         self.mark(touch, "reader")

@@ -66,14 +66,12 @@ class StampSets:
         return np.asarray(self._rows[numbers])
 
     def copy(self) -> "StampSets":
-        """Return sets of their own."""
         result = StampSets(0)
         result._rows, result._count = self.rows.copy(), self._count
         return result
 
     @property
     def rows(self) -> Stamps:
-        """All of them."""
         return self._rows[: self._count]
 
     def add(self, rows: Stamps) -> NDArray[np.int32]:
@@ -156,7 +154,6 @@ class Touch:
 
     @property
     def does(self) -> str:
-        """What it does to a place."""
         if self.entry.access not in (Access.BULK, Access.REDUCTION):
             return _DOES.get(self.entry.access, "writes")
         bulk = isinstance(self.entry.pattern, ChunkPattern)

@@ -158,7 +158,6 @@ class _Product(Struct, eq=False):
 
     @property
     def uses(self) -> int:
-        """How many operands it is."""
         return len(self.sums) + self.others
 
     @property
@@ -279,7 +278,6 @@ class _Uses:
         self._stretch = 0
 
     def read(self, stretch: Stretch) -> None:
-        """Read the next stretch."""
         self._stretch += 1
         self._names, self._versions = {**self.reaching}, Counter()
         for position, item in stretch:

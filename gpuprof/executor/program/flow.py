@@ -60,7 +60,6 @@ class BasicBlock:
 
     @property
     def successors(self) -> tuple[int, ...]:
-        """Blocks that may follow."""
         if self.end is End.BRANCH:
             return (self.target, self.otherwise)
         if self.end is End.SWITCH:

@@ -74,7 +74,6 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """The full mnemonic."""
         return ".".join(self.opcode)
 
 
@@ -151,7 +150,6 @@ class Function:
 
     @property
     def signature(self) -> Signature:
-        """What it takes and returns."""
         return Signature(tuple(v.size for v in self.returns), tuple(v.size for v in self.params))
 
 

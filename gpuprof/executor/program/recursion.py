@@ -57,12 +57,10 @@ class Renamer:
         return variable.space != "param" and variable.name not in self._frame
 
     def variable(self, variable: Variable) -> Variable:
-        """Return one of its variables as the kernel's."""
         # A function's shared variable exists once per block, however often the function is inlined.
         return replace(variable, name=self.tag + variable.name) if variable.space == "local" else variable
 
     def statement(self, item: Instruction | Label) -> Instruction | Label:
-        """Return one of its statements as the kernel's."""
         if isinstance(item, Label):
             return Label(self.tag + item.name)
         guard = item.guard and self.tag + item.guard
@@ -144,7 +142,6 @@ class Recursion:
         return {v.name: self.tag_of(name) + v.name for v in (*function.params, *function.returns, *own)}
 
     def renamer(self, function: Function) -> Renamer:
-        """Return what makes a copy of one of the functions."""
         offsets, size = self._frames[function.name]
         base = self._base(function.name)
         if size:

@@ -64,7 +64,6 @@ class Slots(Struct):
         return len(self.initial) - 1
 
     def register(self, name: str, line: int) -> int:
-        """Return the slot of a register."""
         if name not in self._registers:
             kind = self.function.registers[name]
             if kind not in ARITHMETIC:
@@ -115,7 +114,6 @@ class Slots(Struct):
         return self.symbols[key]
 
     def special(self, name: str, line: int) -> int:
-        """Return the slot of a special register."""
         if name not in self.answered:
             raise UnsupportedInstruction(name, line)
         if name not in self.specials:

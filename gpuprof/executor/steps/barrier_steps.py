@@ -85,7 +85,6 @@ class Agreement(Struct):
     counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def come(self, batch: Batch, line: int, mask: Mask, identity: int, count: int | None) -> None:
-        """Threads come to a barrier."""
         layout = batch.layout
         blocks = batch.blocks * layout.blocks
         known = self.counts.setdefault(identity, np.zeros(blocks, dtype=np.int64))

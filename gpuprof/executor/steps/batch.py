@@ -45,7 +45,6 @@ class Geometry(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
@@ -54,7 +53,6 @@ class Geometry(Struct, frozen=True):
         return -(-self.threads // WARP)
 
     def thread_index(self, warp: int, lane: int) -> tuple[int, int, int]:
-        """Return threadIdx of a lane."""
         number = warp * WARP + lane
         x, y, _ = self.block
         return number % x, number // x % y, number // (x * y)
@@ -202,12 +200,10 @@ class Batch:
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
-        """The mbarriers in shared memory."""
         return Mbarriers(self.blocks, self.shared.size)
 
     @cached_property
     def cluster_barrier(self) -> ClusterBarrier:
-        """The barrier of each cluster."""
         return ClusterBarrier(self.blocks, self.warps)
 
     @cached_property

@@ -132,7 +132,6 @@ def _check_column(batch: Batch, line: int, mask: Mask, tensor: TensorDescriptor,
 
 
 def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorDescriptor:
-    """Read a map from memory."""
     problem = f"is not a multiple of {TENSOR_MAP_ALIGNMENT}"
     if address % TENSOR_MAP_ALIGNMENT == 0:
         buffer = batch.memory.holding(address, address + TENSOR_MAP_BYTES)

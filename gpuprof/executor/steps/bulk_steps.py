@@ -180,7 +180,6 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
 
 
 def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces) -> Lanes:
-    """Return the chunks of a box."""
     size, inside = places.size, places.inside
     assert inside is not None
     outside = np.full(size // tensor.item_bytes, tensor.outside, dtype=f"u{tensor.item_bytes}")
@@ -248,7 +247,6 @@ def bulk_store(coder: Coder, item: Instruction) -> Step:
 
 
 def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step:
-    """A stretch of bytes."""
     stretch = _Stretch(coder, item)
 
     def step(batch: Batch, mask: Mask) -> None:

@@ -85,7 +85,6 @@ class Coder:
         return len(self.sites) - 1
 
     def parameter_offset(self, name: str, line: int) -> int:
-        """Return the byte offset of a kernel parameter."""
         if name not in self.parameters:
             raise UnsupportedInstruction(f"parameter {name}", line)
         return self.parameters[name]

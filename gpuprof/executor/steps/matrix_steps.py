@@ -60,7 +60,6 @@ class Tiles:
     def store(
         self, batch: Batch, address: Lanes, mask: Mask, registers: list[Lanes], *, exchanged: bool
     ) -> None:
-        """Write the tiles that registers hold."""
         self.space.write(batch, address, self._rows_mask(mask), rows_of(registers, exchanged=exchanged))
 
 

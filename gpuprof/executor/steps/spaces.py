@@ -250,7 +250,6 @@ class SharedSpace:
                 batch.events.synchronise(access, own, phase, self.request.line)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
-        """Count an access and return its pattern."""
         site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
         assert site is not None
         tally.charge(site, pattern.costs, but=self.request.elsewhere)
@@ -324,19 +323,16 @@ class GenericSpace(Struct):
     offset: int
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
-        """Read each space for the lanes that mean it."""
         parts = self.parts(address, mask)
         return _by_lanes((part, space.read(batch, inner, part)) for space, part, inner in parts)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
-        """Write each space for the lanes that mean it."""
         for space, part, inner in self.parts(address, mask):
             space.write(batch, inner, part, values)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
     ) -> Lanes:
-        """Change each space for the lanes that mean it."""
         parts = self.parts(address, mask)
         how = apply, expected
         return _by_lanes((part, space.update(batch, inner, part, *how)) for space, part, inner in parts)
@@ -360,7 +356,6 @@ class GenericSpace(Struct):
 
 
 def _by_lanes(found: Iterable[tuple[Mask, Lanes]]) -> Lanes:
-    """Return for each lane what was found for it."""
     (_, result), *others = found
     for part, value in others:
         result = np.where(part.lanes, value, result)

@@ -115,7 +115,6 @@ class _CallReader(Struct, frozen=True):
         return formatted(text, content, lambda address: self.string(batch, address, position))
 
     def string(self, batch: Batch, address: int, position: Position) -> str:
-        """Return the text at an address."""
         content = self._bytes(batch, address, _LONGEST, position, 1)
         return content.partition(b"\0")[0].decode("utf-8", "replace")
 

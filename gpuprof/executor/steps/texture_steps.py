@@ -163,7 +163,6 @@ class _Form(Struct, frozen=True):
 
     @classmethod
     def of(cls, item: Instruction) -> "_Form":
-        """Return the form of an instruction."""
         words = [word for word in item.opcode[1:] if word not in ("level", "grad", "base")]
         gathers = item.opcode[0] == "tld4"
         component = _COMPONENTS.index(words.pop(0)) if gathers and words[0] in _COMPONENTS else None

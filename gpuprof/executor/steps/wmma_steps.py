@@ -376,7 +376,6 @@ class FragmentMove:
         return np.asarray(start + (strided * stride + along) * self.item_bits // 8)
 
     def load(self, batch: Batch, mask: Mask) -> dict[int, Lanes]:
-        """Return the registers."""
         found: dict[int, Lanes] = {}
         value: Lanes
         for tiles, registers, strided, along in self.tiles:
@@ -403,7 +402,6 @@ class FragmentMove:
         return found
 
     def store(self, batch: Batch, mask: Mask, registers: list[Lanes]) -> None:
-        """Write an accumulator."""
         for piece, space in self.moves:
             values = [registers[i] for i in piece.registers]
             if len(values) > 1:

@@ -78,7 +78,6 @@ class HeldWorker:
             return encode(error if isinstance(error, WorkerLost) else Refused.by(error))
 
     def tell(self, message: str) -> None:
-        """Pass on a message that has no answer."""
         if self._worker is not None:
             try:
                 self._worker.tell(decode(message))
@@ -111,7 +110,6 @@ class WorkerSlot:
         raise PlaceLost(f"{self._who} is lost whenever a worker process is started there")
 
     def submit(self, address: str, function: Any, *arguments: Any) -> Any:
-        """A future of a function's result at an address."""
         return self.connection.client.submit(
             function,
             *arguments,
@@ -164,7 +162,6 @@ class ClusterWorker:
         return self._answer(self._slot.submit(self._address, HeldWorker.ask, *arguments))
 
     def tell(self, request: Any) -> None:
-        """Send a request that has no answer."""
         if not self._slot.connection.is_there(self._address):
             raise WorkerLost("its machine was lost")
         # Nobody waits for it: the cluster keeps it until it is done, however soon this reference ends.
