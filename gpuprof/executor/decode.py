@@ -366,12 +366,13 @@ class _Decoder:
         if makes_maps(function):
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow
+        self.loops, self.waiting = loops_of(flow), waiting_loops(flow)
 
     def program(self) -> Program:
         """Decode every block of the kernel."""
         coder = self.coder
         blocks = [self._block(block) for block in self.flow]
-        for last, loops in waiting_loops(self.flow).items():
+        for last, loops in self.waiting.items():
             blocks[last].back_edges = {
                 loop.header: BackEdge(
                     loop.header, self._slots_of(loop.found), self._slots_of(loop.given), loop.near
@@ -394,7 +395,7 @@ class _Decoder:
             own=own,
             means=means_of(self.flow, coder.idle, phased=coder.phased, fences=coder.fences),
             interface=self.interface,
-            listing=PtxListing(self.places, loops_of(self.flow), only_waiting(self.flow)),
+            listing=PtxListing(self.places, self.loops, only_waiting(self.flow, self.loops, self.waiting)),
             uncounted=frozenset(coder.uncounted),
             clocks=frozenset(coder.clocks),
             unmodelled=tuple(coder.unmodelled),
@@ -411,7 +412,7 @@ class _Decoder:
             kept, deciding = control_slice(self.flow, PURE)
         except NoSlice:
             return None
-        polled = (loop for loops in waiting_loops(self.flow).values() for loop in loops)
+        polled = (loop for loops in self.waiting.values() for loop in loops)
         others = (name for loop in polled for name in (*loop.found, *loop.given))
         self.coder.addresses = addresses_alone(self.flow, kept, others)
         for block, items in zip(blocks, kept, strict=True):
@@ -491,8 +492,13 @@ class _Decoder:
     def _modelled(self, item: Instruction) -> Step | None:
         if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
             item = replace(item, operands=item.operands[:-1])
-        beginnings = (".".join(item.opcode[:count]) for count in (3, 2, 1))
-        decode = next((_DECODERS[one] for one in beginnings if one in _DECODERS), None)
+        decode = _decoder_of(item.opcode[:3])
         if decode is None:
             raise UnsupportedInstruction(item.name, item.line)
         return decode(self.coder, item)
+
+
+@cache
+def _decoder_of(beginning: tuple[str, ...]) -> Callable[[Coder, Instruction], Step | None] | None:
+    names = (".".join(beginning[:count]) for count in (3, 2, 1))
+    return next((_DECODERS[name] for name in names if name in _DECODERS), None)

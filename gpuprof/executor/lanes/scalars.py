@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PTX scalar types and the NumPy types that hold them."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ ARITHMETIC: dict[str, np.dtype[Any]] = {
 }
 
 
+@cache
 def register_dtype(ptx_type: str) -> np.dtype[Any]:
     """Return the type in which a register declared as `ptx_type` is kept between instructions.
 

@@ -68,7 +68,6 @@ class BasicBlock:
 
 
 _BARRIERS = ("bar", "barrier")
-_FLOW = "reads and writes"
 _ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
 #: A jump by the value of a register, which PTX has in other words: (register, values, labels).
 SWITCH = "switch"
@@ -281,9 +280,9 @@ def first_reads(items: Iterable[Instruction]) -> tuple[set[str], set[str]]:
     written: set[str] = set()
     for item in items:
         reads, writes = reads_and_writes(item)
-        first |= set(reads) - written
+        first.update([name for name in reads if name not in written])
         if item.guard is None:
-            written |= set(writes)
+            written.update(writes)
     return first, written
 
 
@@ -295,9 +294,9 @@ def passing(blocks: list[BasicBlock]) -> set[str]:
         found |= first_reads(block.items)[0]
         for item in block.items:
             reads, writes = reads_and_writes(item)
-            found |= {name for name in {*reads, *writes} if home.setdefault(name, number) != number}
+            found.update([name for name in (*reads, *writes) if home.setdefault(name, number) != number])
             if item.guard is not None:
-                found |= set(writes)
+                found.update(writes)
     return found
 
 
@@ -333,9 +332,9 @@ _NO_TARGET = frozenset(
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
     # Everything that looks at a program asks, so the answer is kept with the instruction.
-    known: tuple[list[str], list[str]] | None = item.__dict__.get(_FLOW)
+    known = item.flow
     if known is None:
-        known = item.__dict__[_FLOW] = _reads_and_writes(item)
+        known = item.__dict__["flow"] = _reads_and_writes(item)
     return known
 
 

@@ -3,7 +3,7 @@
 """Loops, and which of them may be there to wait: what other threads do decides how often these repeat."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Protocol
@@ -144,11 +144,13 @@ def _in_each_iteration(
     return frozenset(number for number in body if always & bit_of(number))
 
 
-def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
+def only_waiting(
+    blocks: list[BasicBlock], loops: Mapping[int, Loop], waiting: Mapping[int, list[WaitingLoop]]
+) -> frozenset[int]:
     """Return the basic blocks of loops that only wait: how often they repeat is a matter of time."""
-    headers = {loop.header for loops in waiting_loops(blocks).values() for loop in loops}
+    headers = {one.header for ways in waiting.values() for one in ways}
     found: set[int] = set()
-    for header, loop in loops_of(blocks).items():
+    for header, loop in loops.items():
         items = [item for number in loop.body for item in blocks[number].body]
         meets = any(blocks[number].end in (End.BARRIER, End.CLUSTER_WAIT) for number in loop.body)
         waits = header in headers or any(map(_tries, items))

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -71,6 +72,8 @@ class Instruction:
     negated: bool = False
     line: int = 0
     ptx_line: int = field(default=0, compare=False)
+    #: What it reads and writes, once that was asked for: see `flow.reads_and_writes`.
+    flow: ClassVar[tuple[list[str], list[str]] | None] = None
 
     @property
     def name(self) -> str:
@@ -183,4 +186,5 @@ def address_of(item: Instruction) -> Mem | None:
 
 def symbols_of(operands: Iterable[Operand]) -> set[str]:
     """Return the symbols that operands name."""
-    return {leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Sym)}
+    some = (operand for operand in operands if not isinstance(operand, Reg | Imm))  # most are
+    return {leaf.name for operand in some for leaf in leaves(operand) if isinstance(leaf, Sym)}

@@ -162,13 +162,13 @@ class _Slicer:
         return not self.wanted.isdisjoint(reads_and_writes(item)[1])
 
     def _role(self, item: Instruction) -> Role:
-        name, words = item.opcode[0], set(item.opcode)
-        wanted = self._is_wanted(item)
+        name, wanted = item.opcode[0], self._is_wanted(item)
+        if name in self._pure and not ("cc" in item.opcode or name in _CARRIED):
+            return Role.KEPT if wanted else Role.GONE
+        words = set(item.opcode)
         if name in _LOADS:
             unwanted = Role.GONE if _CONSTANT & words else Role.ADDRESS_ONLY
             return Role.KEPT if wanted else unwanted
-        if name in self._pure and not ("cc" in words or name in _CARRIED):
-            return Role.KEPT if wanted else Role.GONE
         if name in _TILES:
             return Role.KEPT if wanted else Role.ADDRESS_ONLY
         if name == "wgmma" and not _ORDERING & words:

@@ -55,7 +55,7 @@ class Slots(Struct):
     symbols: dict[str, int] = field(default_factory=dict)
     in_shared: list[int] = field(default_factory=list)
     _registers: dict[str, int] = field(default_factory=dict)
-    _literals: dict[tuple[int, str], int] = field(default_factory=dict)
+    _literals: dict[tuple[Imm, np.dtype[Any]], int] = field(default_factory=dict)
 
     def new(self, value: Lanes) -> int:
         """Add a slot that starts with `value`."""
@@ -77,7 +77,7 @@ class Slots(Struct):
 
     def literal(self, value: Imm, dtype: np.dtype[Any]) -> int:
         """Return the slot of a literal, read as `dtype`."""
-        key = (value.bits, f"{dtype}/{value.width}")
+        key = value, dtype
         if key not in self._literals:
             self._literals[key] = self.new(_literal(value, dtype))
         return self._literals[key]
@@ -136,8 +136,8 @@ class Slots(Struct):
 
 def names_reserved(function: Function) -> bool:
     """Whether a function asks for what tiles of several warps share."""
-    items = (item for item in function.body if isinstance(item, Instruction))
-    return any(operand == Special(RESERVED_FOR_TILES) for item in items for operand in item.operands)
+    asked = Special(RESERVED_FOR_TILES)
+    return any(isinstance(item, Instruction) and asked in item.operands for item in function.body)
 
 
 def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:

@@ -3,6 +3,7 @@
 """Decode what computes registers from registers: the table's functions, and moves."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,8 @@ _MIDDLING: dict[str, tuple[float, float]] = {
 
 def arithmetic(coder: Coder, item: Instruction) -> Step:
     """Whatever the table has: operands read as it says, its function, the result written."""
-    op = Mnemonic.of(item.opcode)
     try:
-        lowered = TABLE[op.base](_signed(op))
+        op, lowered = _lowered(item.opcode)
     except (NotInTable, KeyError, IndexError) as error:
         raise UnsupportedInstruction(item.name, item.line) from error
     carries = "cc" in item.opcode
@@ -82,6 +82,12 @@ def add_addresses(coder: Coder, item: Instruction) -> Step:
         batch.addresses[name] = value
 
     return step
+
+
+@cache
+def _lowered(opcode: tuple[str, ...]) -> tuple[Mnemonic, Lowered]:
+    op = Mnemonic.of(opcode)
+    return op, TABLE[op.base](_signed(op))
 
 
 def _signed(op: Mnemonic) -> Mnemonic:
