@@ -127,7 +127,7 @@ def errors() -> str:
         "|:--|:--|--:|--:|--:|--:|",
     ]
     for case in run.cases:
-        if case.size not in ("512", "2048", "8192"):
+        if case.size not in ("512", "4096", "8192"):
             continue
         library, checked = run.case("cublas", size=case.size), case.record.verification
         shares = f"{checked.max_rel_error * 2**24:.1f} | {checked.bound * 2**24:.0f}"
