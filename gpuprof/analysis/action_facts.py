@@ -40,14 +40,22 @@ class Action(Struct, frozen=True):
     @property
     def text(self) -> str:
         """For example `pad the tile: 8 of 9 passes conflict; would allow 94.0 ns at best (L2), 6.00×`."""
-        said = f"{self.do}: {self.why}"
+        return f"{self.do}: {self.why}{self._gain}"
+
+    @property
+    def brief(self) -> str:
+        """The same without the reason, where it tells what it would allow."""
+        return f"{self.do}{self._gain}" if self._gain else self.text
+
+    @property
+    def _gain(self) -> str:
         if self.least_us is None or self.factor is None:
-            return said
+            return ""
         left = f" ({self.left})" if self.left else ""
         least, factor = numbers.time_us(self.least_us, self.digits), numbers.ratio(self.factor, self.digits)
         if self.lowers_bound:
-            return f"{said}; would lower the bound {factor}, to {least}{left}"
-        return f"{said}; would allow {least} at best{left}, {factor}"
+            return f"; would lower the bound {factor}, to {least}{left}"
+        return f"; would allow {least} at best{left}, {factor}"
 
 
 class CaseFacts:

@@ -15,6 +15,7 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import blocks_of, is_reference, status_of
+from gpuprof.bounds.floors import NO_COUNTS
 from gpuprof.bounds.parts import DRAM, DRAM_BYTES, PARTS, SECTOR_BYTES, SECTORS_PER_PASS
 from gpuprof.results import Measurement, Run
 from gpuprof.text import listed
@@ -195,6 +196,9 @@ def _uncounted(facts: CaseFacts) -> Iterator[Action]:
     """What can be said of a case that has a time and no counts."""
     for way in (latency.keep_registers, latency.coalesce, latency.fill_waves):
         yield from way(facts)
+    if (reason := facts.case.bounds_reason) and reason != NO_COUNTS:
+        yield Action("count it with --ncu", reason.removesuffix("."))
+        return
     of_it = "could be gained" if facts.limiter else "limits it"
     yield Action("count it (leave out --no-lines, or add --ncu)", f"only counts say what {of_it}")
 

@@ -119,7 +119,7 @@ class Answer(Struct, frozen=True):
     def tile(self) -> tuple[str, ...]:
         """What a tile says below the time: one share of a peak, what limits it, the launch overhead."""
         overhead = self.overhead.text if self.overhead else ""
-        if self.action and overhead in self.action.text:
+        if self.action and overhead in self.action.brief:
             overhead = ""
         limiter = ""
         if found := self.limiter:

@@ -34,7 +34,7 @@ from gpuprof.results import Bound, Counter, Measurement
 #: clocks, caches that were not quite empty and the events' resolution may differ by; reports say so.
 _IMPOSSIBLE = 0.9
 _NO_SPEED = "an impossible time gives no speed"
-_NO_COUNTS = "exact counts are missing: the executor did not count it"
+NO_COUNTS = "exact counts are missing: the executor did not count it"
 
 
 def with_bounds(case: Measurement, device: Device) -> Measurement:
@@ -43,8 +43,8 @@ def with_bounds(case: Measurement, device: Device) -> Measurement:
         return replace(case, bounds={}, bound_by=None, bounds_reason="the case did not succeed")
     bounds = floors(case, device)
     if not any(bound.counters for bound in bounds.values()):
-        why = case.counters_reason if case.is_reference else _NO_COUNTS
-        return replace(case, bounds=bounds, bound_by=None, bounds_reason=why or _NO_COUNTS)
+        why = case.counters_reason if case.is_reference else NO_COUNTS
+        return replace(case, bounds=bounds, bound_by=None, bounds_reason=why or NO_COUNTS)
     most = max(bounds, key=lambda key: bounds[key].least_us)
     least_us, model = bounds[most].least_us, case.model
     if model is not None:  # no modelled time is one that no launch can take

@@ -191,7 +191,7 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
         (Column("rate", True, 6, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
         _against(ladders, 3),
         of_figure("pct_of_limit", 5),
-        (Column("limited by", True, 2, "Its largest part of the time, or latency."), limiter_cell),
+        (Column("limited by", False, 2, "Its largest part of the time, or latency."), limiter_cell),
         (Column("gain", True, 7, FIGURES["gain"].meaning), _gain),
     ]
 
@@ -222,7 +222,7 @@ _COUNTED = (
     of_figure("model_us", 2),
     of_figure("bound_us", 3),
     (
-        Column("limited by", True, 2, "The part that limits it, as far as counts and modelled times tell."),
+        Column("limited by", False, 2, "The part that limits it, as far as counts and modelled times tell."),
         limiter_cell,
     ),
     of_figure("sector_ratio", 5),

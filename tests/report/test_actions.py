@@ -102,6 +102,13 @@ def test_at_its_roof_less_work_is_what_is_left():
     assert key == "dram"
     assert first.factor is None
     assert "95.0 % of theoretical peak" in first.why
+    untimed = counted({"pipe_fma_instructions": 2048**3 / 32})
+    limits = limits_of(run("sim", [], [untimed]), untimed)
+    assert limits is not None
+    for factor in (1.01, 1.3):
+        us = factor * limits.least_us
+        _, (first, *_) = found(replace(untimed, model=Model(us, us / 2, 2 * us)), "sim")
+        assert ("at its roof" in first.why) == (factor < 1.1)
 
 
 def test_a_short_launch_is_batched_and_a_small_grid_spread():
@@ -113,6 +120,9 @@ def test_a_short_launch_is_batched_and_a_small_grid_spread():
     assert (first.least_us, first.factor) == (pytest.approx(2), pytest.approx(2))
     assert "launch overhead 2.0 of 4.0" in first.why
     assert "16 blocks for 132 SMs" in second.why
+    # What the kernel itself can gain stands first where the launch is less than half of the time.
+    key, (first, *_, last) = found(at(small, 5.0))
+    assert "16 blocks" in first.why and "launch overhead 2.0 of 5.0" in last.why
     key, (first, *_) = found(at(small, 12.0))
     assert "16 blocks for 132 SMs" in first.why
     whole = replace(small, grid=(132, 1, 1))

@@ -114,7 +114,8 @@ const gpuprof = (() => {
       base: all.map(({ bar }) => (bar?.parts || []).slice(0, part).reduce((sum, one) => sum + one, 0)),
       customdata: all.map(({ row }) => row.anchor), hovertemplate: `${plain(name)}: %{x:.3g}<extra></extra>`,
     }));
-    const said = ({ row, bar }) => (bar ? bar.short : row.usable ? held.without : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
+    const wide = innerWidth > 800;
+    const said = ({ row, bar }) => (bar ? bar[wide ? "text" : "short"] : row.usable ? held.without : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
     return {
       traces: [
         {
@@ -129,6 +130,11 @@ const gpuprof = (() => {
           hovertemplate: "%{hovertext}<extra></extra>",
         },
         ...made,
+        ...held.lines.map((line, index) => ({
+          type: "scatter", mode: "lines", name: plain(line.value > held.x.high * (1 + 1e-9) ? `→ beyond this axis: ${line.label}` : line.label),
+          x: [line.value, line.value], y: [names[0], names[names.length - 1]],
+          line: { color: colour("faint"), width: 1.4, dash: DASHES[1 + index % 2] }, hoverinfo: "name",
+        })),
         {
           // A label stands after the last thing drawn of its bar.
           type: "scatter", mode: "text", y: names, x: all.map(({ bar }) => (bar ? bar.end : held.x.low)),
@@ -140,15 +146,10 @@ const gpuprof = (() => {
           type: "scatter", mode: "markers", y: marked.map(({ row }) => plain(row.name)), x: marked.map(({ bar }) => bar.mark),
           marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip", showlegend: false,
         },
-        ...held.lines.map((line, index) => ({
-          type: "scatter", mode: "lines", name: plain(line.value > held.x.high * (1 + 1e-9) ? `→ beyond this axis: ${line.label}` : line.label),
-          x: [line.value, line.value], y: [names[0], names[names.length - 1]],
-          line: { color: colour("faint"), width: 1.4, dash: DASHES[1 + index % 2] }, hoverinfo: "name",
-        })),
       ],
       layout: layout(choice, 120 + 24 * all.length, {
         showlegend: true, barmode: "overlay",
-        xaxis: described({ ...held.x, high: Math.max(held.x.high, ...with_.map(({ bar }) => bar.end)) }, 0.4),
+        xaxis: described({ ...held.x, high: Math.max(held.x.high, ...with_.map(({ bar }) => bar.end)) }, wide ? 0.7 : 0.4),
         yaxis: axis("", { autorange: "reversed" }),
       }),
     };
