@@ -114,8 +114,10 @@ const gpuprof = (() => {
       base: all.map(({ bar }) => (bar?.parts || []).slice(0, part).reduce((sum, one) => sum + one, 0)),
       customdata: all.map(({ row }) => row.anchor), hovertemplate: `${plain(name)}: %{x:.3g}<extra></extra>`,
     }));
-    const wide = innerWidth > 800;
-    const said = ({ row, bar }) => (bar ? bar[wide ? "text" : "short"] : row.usable ? held.without : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
+    const said = ({ row, bar }) => (bar ? bar[innerWidth > 800 ? "text" : "short"] : row.usable ? held.without : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
+    // A label takes at most half of the span, from where its bar ends.
+    const high = Math.max(held.x.high, ...with_.map(({ bar }) => bar.end)), span = chart.clientWidth - 180;
+    const ends = with_.map((one) => one.bar.end / high / Math.max(0.5, 1 - (LETTER_PX * said(one).length) / span));
     return {
       traces: [
         {
@@ -149,7 +151,7 @@ const gpuprof = (() => {
       ],
       layout: layout(choice, 120 + 24 * all.length, {
         showlegend: true, barmode: "overlay",
-        xaxis: described({ ...held.x, high: Math.max(held.x.high, ...with_.map(({ bar }) => bar.end)) }, wide ? 0.7 : 0.4),
+        xaxis: described({ ...held.x, high }, Math.max(1, ...ends) - 1),
         yaxis: axis("", { autorange: "reversed" }),
       }),
     };
