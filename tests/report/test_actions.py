@@ -122,7 +122,8 @@ def test_a_short_launch_is_batched_and_a_small_grid_spread():
     assert "16 blocks for 132 SMs" in second.why
     # What the kernel itself can gain stands first where the launch is less than half of the time.
     key, (first, *_, last) = found(at(small, 5.0))
-    assert "16 blocks" in first.why and "launch overhead 2.0 of 5.0" in last.why
+    assert "16 blocks" in first.why
+    assert "launch overhead 2.0 of 5.0" in last.why
     key, (first, *_) = found(at(small, 12.0))
     assert "16 blocks for 132 SMs" in first.why
     whole = replace(small, grid=(132, 1, 1))
