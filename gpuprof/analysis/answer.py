@@ -38,7 +38,7 @@ class Versus(Struct, frozen=True):
     @property
     def text(self) -> str:
         """For example `1.07× cuBLAS`."""
-        return f"{numbers.ratio(self.factor)} {self.name}"
+        return f"{numbers.speedup(self.factor)} {self.name}"
 
 
 class Answer(Struct, frozen=True):

@@ -74,6 +74,11 @@ def ratio(factor: float, digits: int = 3) -> str:
     return f"{significant(factor, digits)}×"
 
 
+def speedup(factor: float, digits: int = 3) -> str:
+    """How many times as fast, below 1 to two decimals: `2.46×`, `0.98×`."""
+    return f"{factor:.2f}×" if 0.1 <= factor < 1 else ratio(factor, digits if factor >= 1 else 2)
+
+
 def brief(value: float) -> str:
     """A small figure within a sentence: at most three digits, and no zeros behind the point."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -292,7 +292,7 @@ def _versus(other: Rung, name: str, rank: int, digits: int) -> Filled:
         if base is None or time is None:
             return Cell("–")
         factor = base.median_us / time
-        return Cell(f"{numbers.significant(factor, digits if factor >= 1 else 2)}×", factor)
+        return Cell(numbers.speedup(factor, digits), factor)
 
     return Column(name, True, rank, f"How many times as fast as {name}."), read
 

@@ -123,7 +123,7 @@ def test_it_is_held_against_the_library_and_the_simplest_rung() -> None:
     assert found.reference is not None
     assert found.simplest is not None
     assert (found.reference.name, found.simplest.name) == ("cuBLAS", "naive")
-    assert found.reference.text == "0.267× cuBLAS"
+    assert found.reference.text == "0.27× cuBLAS"
     assert found.simplest.factor > 1
 
 
