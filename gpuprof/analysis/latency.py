@@ -46,7 +46,7 @@ def launch_less(facts: CaseFacts) -> Iterator[Action]:
     do = "put more work in each launch (batch problems, fuse with the kernel before or after)"
     if overhead is not None and overhead.of_us > overhead.launch_us:
         rest = overhead.of_us - overhead.launch_us
-        yield Action(do, overhead.text, rest, "without it", overhead.of_us / rest, digits=2)
+        yield Action(do, overhead.text, rest, "without launch overhead", overhead.of_us / rest, digits=2)
     elif overhead is not None:
         yield Action(do, overhead.text)
     elif floor is not None:

@@ -188,13 +188,16 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         facts.append(("not modelled", f"not modelled: {listed([*answer.unknown], 2)}"))
     if answer.alias:
         facts.append(("chosen by", answer.alias))
+    action = answer.action.text if answer.action and not pending else ""
+    if action and answer.overhead and answer.overhead.text in action:  # which is said already
+        action = answer.action.brief if answer.action else ""
     return AnswerTile(
         _TIMES[answer.kind][1],
         size,
         " ".join(filter(None, (answer.ran, answer.shape))),
         tuple(facts),
         said,
-        answer.action.text if answer.action and not pending else "",
+        action,
     )
 
 
