@@ -66,7 +66,8 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
         inner = find.places(text, place.parent)
         for (name, quoted), other in inner.items():
             if other not in names:
-                wanted = normpath(PurePosixPath(names[place]).parent / name) if quoted else name
+                beside = quoted and other == _resolved(place.parent, name)
+                wanted = normpath(PurePosixPath(names[place]).parent / name) if beside else name
                 names[other] = _free(wanted, taken)
                 pending.append(other)
         if included_names(text).by_macro:
@@ -85,18 +86,18 @@ class _Finder:
     """Finds included files, in some folders and below alone."""
 
     def __init__(self, own: Path, folders: Sequence[Path]) -> None:
-        self._folders = tuple(folders)
+        self._own, self._folders = own, tuple(folders)
         self._roots = tuple(resolved for folder in (own, *folders) if (resolved := _resolved(folder)))
 
     def places(self, text: str, folder: Path) -> Places:
-        """Where the files are that a text includes which stands in a folder."""
+        """Where the files are that a text includes which stands in a folder, last as built with -I of its own."""
         includes = included_names(text)
         places = {}
         for name in includes.quoted:
-            if (found := self._find(name, (folder, *self._folders))) is not None:
+            if (found := self._find(name, (folder, *self._folders, self._own))) is not None:
                 places[name, True] = found
         for name in includes.angled:
-            beside = () if _OF_C.fullmatch(name) else (folder,)
+            beside = () if _OF_C.fullmatch(name) else (folder, self._own)
             if (found := self._find(name, (*self._folders, *beside))) is not None:
                 places[name, False] = found
         return places
