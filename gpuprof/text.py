@@ -17,6 +17,8 @@ Extent = tuple[int, int, int]
 
 #: How kernel files end: CUDA C++, PTX and machine code.
 KERNEL_ENDINGS = (".cu", ".ptx", ".cubin")
+#: What `gpuprof new` copies a kernel from.
+SOURCE_ENDINGS = (".cu", ".cuh", ".h", ".hpp", ".inl")
 
 #: Characters of one text that a table, a list or a message shows.
 MOST_SHOWN = 2000

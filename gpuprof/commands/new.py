@@ -19,6 +19,7 @@ from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown
 from gpuprof.kernels.starting_point import starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
+from gpuprof.text import SOURCE_ENDINGS
 
 #: A compiler that takes longer is told of.
 _PATIENCE_S = 5.0
@@ -37,7 +38,7 @@ def write_starting_point(
         )
     if path.suffix != ".cu" and not built:
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
-    if built or (given.suffix in (".cu", ".cuh") and given.is_file()):
+    if built or (given.suffix in SOURCE_ENDINGS and given.is_file()):
         text = built_header(given) if built else ""
         slow = Timer(_PATIENCE_S, tell, (f"The compiler still works on {given}.",))
         slow.start()

@@ -33,7 +33,7 @@ class FaultKind(StrEnum):
     STALE = "read-only load of what was written"
     BAD_TARGET = "jump to nowhere"
     TRAP = "trap"
-    ENDLESS = "instruction budget exceeded"
+    ENDLESS = "endless loop"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.operation import Operation
-from gpuprof.text import KERNEL_ENDINGS
+from gpuprof.text import KERNEL_ENDINGS, SOURCE_ENDINGS
 
 
 class Source(Struct, frozen=True):
@@ -60,9 +60,13 @@ def ladder_of(
         found = _load(path, operation, command)
         if operation is not None and found.operation != operation:
             other = found.operation.name != operation.name
-            before = f"of {operation.name}" if other else "with other fields"
+            says = (
+                f"computes {found.operation.name}, and the"
+                if other
+                else f"declares {operation.name} unlike the"
+            )
             raise HeaderError(
-                f"{path} is of the operation {found.operation.name}, what was named before it {before}.",
+                f"{path} {says} path before it{f' {operation.name}' if other else ''}.",
                 fix="Measure one operation at a time." if other else "Declare it in one operation.toml.",
             )
         operation = found.operation
@@ -93,6 +97,8 @@ def instead_of(path: Path) -> str:
     """What to name instead of a path that leads to no kernels."""
     if path.suffix == ".py":
         return "A function of Triton, Numba or CuTe is measured by a program: gpuprof.profile(function, …)."
+    if path.suffix in SOURCE_ENDINGS and path.is_file():
+        return f"gpuprof new {path} {path.stem}.cu writes a kernel file of it."
     if near := get_close_matches(str(path), shipped_names(), n=1):
         return f"Did you mean `gpuprof {near[0]}`, which comes with gpuprof?"
     return nearest_file(path) or "Name a folder with operation.toml, or .cu, .ptx or .cubin files."

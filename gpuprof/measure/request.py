@@ -14,6 +14,7 @@ from msgspec import Struct
 from gpuprof.errors import HeaderError, InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.paths import instead_of
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import check_block, check_threads
 from gpuprof.machine import gib
@@ -127,6 +128,8 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
     if not path.endswith(KERNEL_ENDINGS):
         path, variant = name, ""
     if not path.endswith(KERNEL_ENDINGS):
+        if Path(name).is_file():
+            raise InputError(f"{name} is no kernel file.", fix=instead_of(Path(name)))
         return ladder.matching(name)
     file = load_kernels(Path(path), ladder.operation, command)
     if file.operation != ladder.operation:
@@ -315,7 +318,10 @@ def _check_sizes(request: Request) -> None:
             for spec in problem.outputs:
                 problem.bound(spec.name)
             if record.min_bytes < 1:
-                raise InputError(f"{request.operation.name} would move no bytes at size {problem.label}.")
+                raise InputError(
+                    f"bytes of {request.operation.name} is {record.min_bytes} at size {problem.label}.",
+                    fix="It is what must be read and written at least: correct it, or choose another size.",
+                )
             from_json(ProblemRecord, to_json(record))
         except (ExpressionError, SchemaError) as error:
             raise InputError(

@@ -240,7 +240,9 @@ def _about_file(program: NvrtcProgram, name: str) -> str:
         return "CUDA's headers were found, but not this one: see gpuprof doctor; others' need -I DIR."
     if package := package_of(name):
         return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
-    return f"In quotes it is looked for beside the file, else in the header's include folders. {_CONFINED}"
+    return (
+        f"It is looked for beside the file that includes it and the kernel file, and as DIR/{name} of -I DIR."
+    )
 
 
 def _lacks_cuda_headers(program: NvrtcProgram) -> bool:

@@ -74,6 +74,15 @@ FOUND = {
         '#include "config.h"\n#include "one/all.h"\n#include "two/all.h"',
         "MINE + ONE + TWO",
     ),
+    "as the build finds them with -I .": (
+        {
+            "lib/all.h": '#include "lib/deep/one.h"\n#include <lib/two.h>\n',
+            "lib/deep/one.h": "#define ONE 1200\n",
+            "lib/two.h": "#define TWO 34\n",
+        },
+        '#include "lib/all.h"',
+        "ONE + TWO",
+    ),
     "named by macros": (
         {"inner.h": '#define INNER "deep.h"\n#include INNER\n', "deep.h": "#define DEEP 1234\n"},
         '#define NAME "inner.h"\n#include NAME',

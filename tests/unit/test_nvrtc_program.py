@@ -330,7 +330,7 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     unasked = "#ifdef NEVER\n#include <another.h>\n#endif\n"
     error = refusal(f'{unasked}#include "mine.h"\n__global__ void k(int *x) {{ *x = VALUE; }}')
     assert error.what.endswith("; of what it includes mine.h was not found.")
-    assert error.fix.startswith("In quotes it is looked for beside the file, else in")
+    assert error.fix.endswith("as DIR/mine.h of -I DIR.")
     halved = refusal('#include "mine.h"\n__global__ void k(half *x) { *x = 1; }')
     assert halved.what.endswith("; of what it includes mine.h was not found.")
     asked = refusal(f'#include "mine.h"\n#ifndef TILE\n#error "TILE, please"\n#endif\n{KERNEL}')
@@ -339,7 +339,7 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     fenced = refusal(f"```cuda\n{KERNEL}")
     assert fenced.fix == "The line is no C++: ```cuda"
     misspelt = refusal('#include "mine.h"\n__global__ void k(int *x) { *x = threadIdxx.x; }')
-    assert misspelt.fix.startswith("Did you mean threadIdx? Else: In quotes it is looked for")
+    assert misspelt.fix.startswith("Did you mean threadIdx? Else: It is looked for")
     drawn = "__global__ void k(float *x) { *x = curand_uniform(nullptr); }"
     assert "nvidia-curand" in refusal(f"#include <a.h>\n#include <curand_kernel.h>\n{drawn}").fix
 

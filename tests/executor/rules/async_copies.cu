@@ -122,7 +122,7 @@ verdict = "ok"
 rule = "A bulk copy of a size that is no multiple of 16 breaks the rule."
 risky = true
 verdict = "undefined"
-faults = ["misaligned", "mbarrier", "out of bounds", "instruction budget exceeded"]
+faults = ["misaligned", "mbarrier", "out of bounds", "endless loop"]
 */
 
 #define T threadIdx.x

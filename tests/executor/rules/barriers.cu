@@ -72,7 +72,7 @@ faults = ["barrier"]
 rule = "A count larger than the block waits for ever."
 risky = true
 verdict = "fault"
-faults = ["barrier", "instruction budget exceeded"]
+faults = ["barrier", "endless loop"]
 [barrier_counts_disagree]
 rule = "Warps that give one barrier different counts break the rule."
 risky = true
@@ -90,7 +90,7 @@ risky = true
 rule = "A warp that waits at another barrier than the rest blocks for ever."
 risky = true
 verdict = "fault"
-faults = ["barrier", "instruction budget exceeded"]
+faults = ["barrier", "endless loop"]
 [syncthreads_after_some_lanes_exit]
 rule = "__syncthreads by the lanes of a warp that have not exited."
 defined = [[0, 20], [32, 52], [64, 84], [96, 116]]

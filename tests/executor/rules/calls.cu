@@ -37,7 +37,7 @@ risky = true
 [recursion_without_end]
 rule = "Recursion that does not end overflows the stack."
 verdict = "undefined"
-faults = ["instruction budget exceeded"]
+faults = ["endless loop"]
 [pointer_from_a_table]
 rule = "Each lane calls the function that a table in global memory says."
 [pointer_as_an_argument]

@@ -72,7 +72,7 @@ faults = ["mbarrier"]
 rule = "Waiting for an arrival that never comes blocks for ever."
 verdict = "fault"
 risky = true
-faults = ["mbarrier", "instruction budget exceeded"]
+faults = ["mbarrier", "endless loop"]
 [mbarrier_misaligned]
 rule = "An mbarrier lies at a multiple of 8."
 verdict = "fault"

@@ -44,7 +44,7 @@ rule = "A flag that a lane sets only behind a __syncwarp of the whole warp is ne
 block = 32
 count = 32
 verdict = "fault"
-faults = ["instruction budget exceeded", "barrier"]
+faults = ["endless loop", "barrier"]
 [chain_of_lanes]
 chapter = "memory model and progress"
 rule = "Each lane of a warp waits for the flag of the one before it: 32 links within a warp."

@@ -152,7 +152,7 @@ counted = true
 rule = "A loop without end never returns."
 verdict = "fault"
 risky = true
-faults = ["instruction budget exceeded"]
+faults = ["endless loop"]
 */
 
 #define T threadIdx.x

@@ -83,7 +83,7 @@ block = 32
 inputs = [["u32", [1, 2, 3, 4, 5, 6, 7, 8]]]
 count = 8
 verdict = "undefined"
-faults = ["mbarrier", "instruction budget exceeded", "asynchronous copy not waited for"]
+faults = ["mbarrier", "endless loop", "asynchronous copy not waited for"]
 [bulk_source_off_by_eight]
 chapter = "asynchronous copies"
 rule = "The source of a bulk copy must lie at a multiple of 16."
