@@ -95,7 +95,8 @@ def with_own_header(path: Path, source: str, called: str = "", command: Preproce
     uses, broken, dynamic = None, "", bool(_DYNAMIC.search(code[begin:]))
     is_cooperative = "this_grid" in code[begin:]
     try:
-        options = compiler_options(target_of(_TARGET, (source,)), (*command.define.items(),), folder_options)
+        virtual = target_of(_TARGET, (source,)).replace("sm", "compute")  # machine code takes ptxas long
+        options = compiler_options(virtual, (*command.define.items(),), folder_options)
         (made,) = compile_entries_cached(source, path.name, [renamed(entry, own)], options, carried)
         uses, block = _uses_of_ptx(made.ptx, made.entry), _allowed(made.block_limits, block)
         body = made.ptx.partition(f".entry {made.entry}(")[2].partition("\n}")[0]

@@ -228,9 +228,8 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
     symbols = [name.decode() if name else "" for _, name in lowered]
-    held = kernels_in(cubin)
     for entry, symbol in zip(entries, symbols, strict=True):
-        if symbol not in held:
+        if f".entry {symbol}(" not in ptx:
             raise no_such_kernel(program, file_name, entry, log)
     arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
     return compiled_kernels(ptx, symbols, arch, cubin, log, options)
