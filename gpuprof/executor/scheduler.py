@@ -162,7 +162,7 @@ class Scheduler:
         """Run one path until it ends, splits, or stops at a barrier."""
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
         batch.mask = mask = path.mask
-        batch.alone = mask is batch.live or mask.whole or not (batch.live.lanes & ~mask.lanes).any()
+        batch.alone = mask is batch.live or mask.whole or not np.count_nonzero(batch.live.lanes & ~mask.lanes)
         changed, self._polling.state_changed = self._polling.state_changed, True
         # Whether it has done nothing but poll in vain so far, in the loop where it begins.
         waiting, path.waiting = path.waiting or self.program.listing.loops.get(path.block), None
@@ -295,14 +295,17 @@ class Scheduler:
         """Follow a branch; False when the path split in two."""
         mask = path.mask
         holds = self.batch.registers[block.predicate]
+        if holds.size == 1 and not mask.empty:
+            path.block = block.otherwise if holds.item() == block.negated else block.target
+            return True
         if block.negated:
             holds = ~holds
         taken = holds if mask.whole else holds & mask.lanes
-        if not taken.any():
+        if not np.count_nonzero(taken):
             path.block = block.otherwise
             return True
         passed = ~holds if mask.whole else ~holds & mask.lanes
-        if not passed.any():
+        if not np.count_nonzero(passed):
             path.block = block.target
             return True
         one, other = mask.of(taken), mask.of(passed)

@@ -238,13 +238,13 @@ class CacheWatch(Observer):
             each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
         found = _distinct(each >> _SECTOR - _WORD)
         if reads:
-            lines = _distinct(found - (buffer.address - _BEGINS >> _SECTOR) >> _LINE_SECTORS)
+            lines = _once(found - (buffer.address - _BEGINS >> _SECTOR) >> _LINE_SECTORS)
             seen["passes"] += _passes(each, one.size, lines)
         seen["sectors"] += len(found)
         touched = _lines(found, self.moving.get(key))
         seen["lines"] += touched[0]
         seen["placed_lines"] += sum(touched)
-        seen["warps"] += len(_distinct(found >> _HIGH + _WORD - _SECTOR))
+        seen["warps"] += len(_once(found >> _HIGH + _WORD - _SECTOR))
         self._left -= len(found)
         sectors: list[int] = found.tolist()
         return seen, sectors
@@ -281,7 +281,10 @@ def _touched(starts: bytes, nbytes: int) -> int:
 
 def _distinct(numbers: Any) -> Any:
     """Return each number once, in order: `np.unique` takes three times as long."""
-    ordered = np.sort(numbers, axis=None)
+    return _once(np.sort(numbers, axis=None))
+
+
+def _once(ordered: Any) -> Any:
     new = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered[new]
@@ -320,9 +323,9 @@ def _passes(words: Any, size: int, lines: Any) -> int:
 
 
 def _most(warps: Any, parts: Any, count: int) -> Any:
-    """How many places the part that has most of them has, of each warp, from those of each place."""
-    found = np.bincount(warps * count + parts)
-    return np.append(found, np.zeros(-len(found) % count, np.int64)).reshape(-1, count).max(axis=1)
+    """How many places the part that has most of them has, of each warp in order, from those of each place."""
+    found = np.bincount(warps * count + parts, minlength=(int(warps[-1]) + 1) * count)
+    return found.reshape(-1, count).max(axis=1)
 
 
 def _runs(sectors: set[int], before: set[int]) -> int:

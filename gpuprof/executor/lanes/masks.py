@@ -140,9 +140,9 @@ class Mask:
         if value.shape[1:] == (1, 1) or self.whole:
             return value
         each = value[_along(value, self._leaders)][..., None]
-        if not (self._alone or ((value == each) | ~self.lanes).all()):
+        if not self._alone and np.count_nonzero((value != each) & self.lanes):
             return value
-        return uniform_blocks(each[:, :1] if (each == each[:, :1]).all() else each)
+        return uniform_blocks(each if np.count_nonzero(each != each[:, :1]) else each[:, :1])
 
     def held(self, value: Lanes) -> NDArray[Any]:
         """Return what each member holds: shape (members,)."""

@@ -45,7 +45,7 @@ def uniform(value: Any, dtype: np.dtype[Any]) -> Lanes:
 
 def uniform_blocks(value: Lanes) -> Lanes:
     """Return `value` with one block if all blocks have the same."""
-    return value[:1] if len(value) > 1 and (value == value[:1]).all() else value
+    return value if len(value) == 1 or np.count_nonzero(value != value[:1]) else value[:1]
 
 
 def reinterpret(value: Lanes, dtype: np.dtype[Any]) -> Lanes:

@@ -52,7 +52,7 @@ class _Examined(NamedTuple):
         some = 0 if used is None else int(used.argmax())
         by = int(address.item(some)) - int(first.item(some))
         apart = address - by != first
-        return None if (apart if used is None else apart & used).any() else by
+        return None if np.count_nonzero(apart if used is None else apart & used) else by
 
 
 class Footprints:

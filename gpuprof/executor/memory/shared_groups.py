@@ -58,7 +58,7 @@ class SharedGroup:
         if mask.whole_warps is None:
             return False
         rest, lanes, moved = place.moving & (PERIOD - 1), place.pattern, place.moving
-        if len(lanes) == 1 and (rest == rest[:1]).all():
+        if len(lanes) == 1 and not np.count_nonzero(rest != rest[:1]):
             # All blocks are a multiple of 128 bytes apart. The objects stay alive with what is kept of them.
             key, moved = (id(lanes), id(mask), int(rest[0, 0, 0])), moved - rest
             *_, start, found = self._made.of(

@@ -19,13 +19,24 @@ NOBODY = -1
 
 def grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the number of each row's group of equal rows, and a row of each group."""
-    if (rows == rows[:1]).all():
+    if not np.count_nonzero(rows != rows[:1]):
         return np.zeros(len(rows), dtype=np.intp), np.zeros(min(1, len(rows)), dtype=np.intp)
     # Equal rows have equal sums; should unequal ones too, which is yet to be seen, the rows are sorted.
-    _, distinct, which = np.unique(rows @ _WEIGHTS[: rows.shape[1]], return_index=True, return_inverse=True)
-    if not np.array_equal(rows, rows[distinct[which]]):
+    sums = rows @ _WEIGHTS[: rows.shape[1]]
+    order = sums.argsort(kind="stable")
+    begins = changes(sums[order])
+    distinct, which = order[begins], np.empty(len(rows), dtype=np.intp)
+    which[order] = begins.cumsum() - 1
+    if np.count_nonzero(rows != rows[distinct[which]]):
         _, distinct, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return which.reshape(-1), distinct
+
+
+def changes(ordered: NDArray[np.int64]) -> Bools:
+    """Tell of each number whether it is another than the one before it."""
+    found = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=found[1:])
+    return found
 
 
 def from_multiple(address: NDArray[np.int64], active: Bools, unit: int) -> NDArray[np.int64]:

@@ -180,7 +180,7 @@ class ConcurrentAccesses:
         # Of those that took one place together, the last one has it.
         lost = taken & (self._first[place] != stamps)
         joins |= lost
-        if joins.any():
+        if np.count_nonzero(joins):
             if self._second is None or self._lanes is None:
                 self._second, self._lanes = np.zeros_like(self._first), np.zeros_like(self._first)
             self._join(self._second, self._lanes, order, place[joins], stamps[joins])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
-from gpuprof.executor.memory.warp_rows import grouped
+from gpuprof.executor.memory.warp_rows import changes, grouped
 
 #: A stamp says when a warp touched something last, in which line, and which of its lanes did: from 1, or
 #: `SEVERAL` of them with nothing to order them. It is 0 where none did.
@@ -137,8 +137,8 @@ class Touch:
         """
         flat = self.flat(table.shape[1]).reshape(-1)
         order = np.argsort(flat, kind="stable")
-        begins = np.flatnonzero(np.diff(flat[order], prepend=-1))
-        granules, count = flat[order[begins]], np.diff(begins, append=len(flat))
+        begins = changes(flat[order]).nonzero()[0]
+        granules, count = flat[order[begins]], np.concatenate((begins[1:], [len(flat)])) - begins
         row = order // self.granules.shape[1]
         thread = (self.warp * WARP + self.lane)[row]
         held = table.reshape(-1)[granules]

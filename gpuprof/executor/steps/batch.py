@@ -263,7 +263,7 @@ class Batch:
 
         The text takes what that lane has of each of `shown`; `at` is its address, a byte of `shared` memory.
         """
-        if not wrong.any() or not (lanes := wrong & mask.lanes).any():
+        if not np.count_nonzero(wrong) or not (lanes := wrong & mask.lanes).any():
             return
         position = first_true(lanes)
         *held, place = (
