@@ -4,8 +4,9 @@
 
 import re
 from collections.abc import Iterator
+from sys import intern
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gpuprof.executor import predecessors
 
@@ -31,7 +32,7 @@ class SassInstruction(Struct, frozen=True):
     """One machine instruction.
 
     `guard` is for example `!P0`, or empty; the opcode has its modifiers: `LDG.E.128`. `line` is that of the
-    PTX text that it came from, 0 where it has none.
+    PTX text that it came from, 0 where it has none; `name` is the opcode without modifiers.
     """
 
     address: int
@@ -39,10 +40,10 @@ class SassInstruction(Struct, frozen=True):
     opcode: str
     operands: str
     line: int
+    name: str = ""
 
-    @property
-    def name(self) -> str:
-        return self.opcode.partition(".")[0]
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "name", intern(self.opcode.partition(".")[0]))
 
 
 class Block(Struct):

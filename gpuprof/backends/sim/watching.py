@@ -122,14 +122,16 @@ class CacheWatch(Observer):
             missed.add(sector)
             waiting.add(each - sector)
             if not strong:
-                self._hold(sector)
+                held[sector] = None
+                if len(held) > self._room:
+                    held.popitem(last=False)
         fresh = missed - asked
         seen["missed"] += misses
         seen["waiting"] += len(waiting)
         seen["shared"] += shared
         seen["fresh"] += len(fresh)
-        seen["brought"] += sum(sector ^ 1 in asked for sector in fresh)
-        seen["runs"] += _runs(fresh, asked)
+        seen["brought"] += len(asked.intersection([sector ^ 1 for sector in fresh]))
+        seen["runs"] += _runs(fresh, asked) if fresh else 0
         asked |= missed
 
     def _hold(self, sector: int) -> None:
