@@ -28,7 +28,7 @@ from gpuprof.machine import compute_in_all_threads
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.references import Array, HostCall
 from gpuprof.records import replace
-from gpuprof.results import BackendName, Clocks, TimingPair, Verification
+from gpuprof.results import BackendName, Clocks, Timing, TimingPair, Verification
 from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import supported_archs
 
@@ -80,6 +80,85 @@ _ASIDE = 0.25
 _SLOWER = 1.25
 #: Launches that are timed again with inputs that it has seen, where one with others took longer.
 _SEEN_AGAIN = 5
+
+
+class _Tried:
+    """What is tried of a case's launches beside its times: once and verified, behind each other, with others.
+
+    `others` are inputs that the kernel has not seen.
+    """
+
+    def __init__(
+        self,
+        context: GpuContext,
+        timer: EventTimer,
+        arrays: ProblemArrays,
+        checks: LaunchChecks,
+        launch: Launch,
+        launches: int,
+    ) -> None:
+        self._context, self._timer, self._arrays, self._checks = context, timer, arrays, checks
+        self._launch, self._launches = launch, launches
+        #: Of the last launch that was verified, by the host's clock.
+        self.elapsed_s = 0.0
+        self.is_long = False
+        self.follow_us: list[float] = []
+        self._cold: Timing | None = None
+        self._seen_us: list[float] = []
+
+    def verify(self, unread: float | None) -> Verification:
+        self._arrays.prepare(unread)
+        start = perf_counter()
+        if self._checks.restores_always:
+            self._checks.restore()
+        self._launch()
+        self._context.synchronize()
+        self.elapsed_s = perf_counter() - start
+        self._deliver()
+        return self._arrays.verify()
+
+    def _deliver(self) -> None:
+        self._checks.deliver()
+        self._context.synchronize()  # copies to the host do not wait for the stream
+
+    def timed(self, cold: Timing | None, slow_us: float) -> None:
+        """Take the times that what follows is held against."""
+        self._cold, self._seen_us = cold, [cold.p95_us] if cold else []
+        self.is_long = cold is not None and cold.median_us >= slow_us
+
+    def time_again(self) -> None:
+        around = self._checks.around()
+        few = min(_SEEN_AGAIN, self._timer.max_batch(self._launches, around))
+        again = self._timer.cold(self._launch, few, settle=0, launches=self._launches, around=around)
+        # Where others share the card, their slices of time fall into some of these, as below.
+        self._seen_us.append(percentile(sorted(again), 0.75))
+
+    def with_others(self) -> str:
+        """Time one launch with the others; what is suspicious of its time, else nothing."""
+        # Another process may have had the card while the gate was closed: bring the code back.
+        around = None
+        if not self.is_long:
+            stream = self._context.stream
+            around = self._arrays.first_before_others(self._launch, self._launches, stream)
+        if self._timer.max_batch(self._launches, around) == 1:
+            around = None
+        (unseen_us,) = self._timer.cold(self._launch, 1, settle=0, launches=self._launches, around=around)
+        self._deliver()
+        noise_us = 2 * (self._timer.floor_us + self._timer.pair_us)
+        if self._cold is None or unseen_us <= _SLOWER * max(self._seen_us) + noise_us:
+            return ""
+        return (
+            f"with inputs that it had not seen it takes {unseen_us:.4g} µs instead of"
+            f" {self._cold.median_us:.4g} µs, so it reuses earlier results"
+        )
+
+    def follow(self) -> None:
+        """Time launches that follow each other."""
+        count, around = 1 if self.is_long else _BACK_TO_BACK, self._checks.around(whole=True)
+        self.follow_us[:] = self._timer.warm(
+            self._launch, count, group=1, launches=self._launches, settle=0, around=around
+        )
+        self._context.synchronize()
 
 
 class GpuBackend(Backend):
@@ -262,78 +341,27 @@ class GpuBackend(Backend):
         launches: int = 1,
         poison_inout: bool = True,
     ) -> Findings:
-        elapsed_s = 0.0
-
-        def deliver() -> None:
-            checks.deliver()
-            self._context.synchronize()  # copies to the host do not wait for the stream
-
-        def launch_once() -> None:
-            nonlocal elapsed_s
-            start = perf_counter()
-            if checks.restores_always:
-                checks.restore()
-            launch()
-            self._context.synchronize()
-            elapsed_s = perf_counter() - start
-            deliver()
-
-        def verify(unread: float | None) -> Verification:
-            arrays.prepare(unread)
-            launch_once()
-            return arrays.verify()
-
+        tried = _Tried(self._context, self._timer, arrays, checks, launch, launches)
         arrays.begin_others()
         with timeline.span("verify"):
-            proof = prove(arrays.problem, poison_inout, verify)
+            proof = prove(arrays.problem, poison_inout, tried.verify)
         verification = proof.verification
         if not verification.passed:
             return incorrect(verification, _NO_SPEED, later=False)
         before = self._clocks.read()
         self._timer.reset()
         with timeline.span("time"):
-            timing, faster = self._time(launch, launches, 1e6 * elapsed_s, checks)
+            timing, faster = self._time(launch, launches, 1e6 * tried.elapsed_s, checks)
         after = self._clocks.read()
-
-        seen_us = [timing.cold.p95_us] if timing.cold else []
-
-        def time_again() -> None:
-            few = min(_SEEN_AGAIN, self._timer.max_batch(launches, checks.around()))
-            again = self._timer.cold(launch, few, settle=0, launches=launches, around=checks.around())
-            # Where others share the card, their slices of time fall into some of these, as below.
-            seen_us.append(percentile(sorted(again), 0.75))
-
-        def launch_timed() -> str:
-            # Another process may have had the card while the gate was closed: bring the code back.
-            around = None if is_long else arrays.first_before_others(launch, launches, self._context.stream)
-            if self._timer.max_batch(launches, around) == 1:
-                around = None
-            (unseen_us,) = self._timer.cold(launch, 1, settle=0, launches=launches, around=around)
-            deliver()
-            noise_us = 2 * (self._timer.floor_us + self._timer.pair_us)
-            if timing.cold is None or unseen_us <= _SLOWER * max(seen_us) + noise_us:
-                return ""
-            return (
-                f"with inputs that it had not seen it takes {unseen_us:.4g} µs instead of"
-                f" {timing.cold.median_us:.4g} µs, so it reuses earlier results"
-            )
-
-        follow_us: list[float] = []
-
-        def follow() -> None:
-            count = 1 if is_long else _BACK_TO_BACK
-            follow_us[:] = self._timer.warm(
-                launch, count, group=1, launches=launches, settle=0, around=checks.around(whole=True)
-            )
-            self._context.synchronize()
-
-        is_long = timing.cold is not None and timing.cold.median_us >= self._budget.slow_us
+        tried.timed(timing.cold, self._budget.slow_us)
         with timeline.span("verify again"):
-            anew = partial(verify, proof.unread)
-            again, untried = verify_again(arrays, checks, follow, anew, time_again, launch_timed)
-        if is_long and timing.cold is not None and follow_us:
-            faster = self._faster_keeping(checks, timing.cold.median_us, follow_us)
-            timing = replace(timing, warm=None if faster else summarise(follow_us))
+            anew = partial(tried.verify, proof.unread)
+            again, untried = verify_again(
+                arrays, checks, tried.follow, anew, tried.time_again, tried.with_others
+            )
+        if tried.is_long and timing.cold is not None and tried.follow_us:
+            faster = self._faster_keeping(checks, timing.cold.median_us, tried.follow_us)
+            timing = replace(timing, warm=None if faster else summarise(tried.follow_us))
         if self._flush.written_to() and again.passed:
             again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:
