@@ -204,7 +204,7 @@ def test_launches_that_the_kernel_itself_rules_out_are_refused(options, fits, do
 
 # Samples of a grid.
 
-LARGE = {"n": 1 << 20, "block": 256, "grid": 4096, "sim_blocks": 6}
+LARGE = {"n": 1 << 18, "block": 256, "grid": 1024, "sim_blocks": 6}
 
 
 @pytest.mark.parametrize("body", [COPY, COPY.replace("y[i] =", "y[i] = 0; __syncthreads(); y[i] =")])
@@ -218,9 +218,9 @@ def test_a_grid_that_leaves_elements_out_is_not_believed_for_its_sample():
     once = judged(COPY.replace("i < n", "i < n && threadIdx.x == 7"), **LARGE)
     assert once.outcome == "incorrect"
     assert "they were never written" in once.reason
-    short = judged(COPY, **LARGE | {"grid": 4093})
+    short = judged(COPY, **LARGE | {"grid": 1021})
     assert short.outcome == "incorrect"
-    assert "768 of 1048576 elements" in short.reason
+    assert "768 of 262144 elements" in short.reason
     assert judged(COPY.replace("blockIdx.x", "(blockIdx.x ^ 1)"), **LARGE).outcome == "ok"
 
 
@@ -228,9 +228,9 @@ def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt(monkeypatch):
     for most in ("_AFFORDABLE_INSTRUCTIONS", "_MOST_SLICE_STEPS"):
         monkeypatch.setattr(backend, most, 1e6)
     body = f"int s = 0; for (int j = 0; j < 100; ++j) s += x[j]; if (s == 1) y[0] = s; {COPY}"
-    case = judged(body, **LARGE | {"grid": 4095, "sim_blocks": 2})
+    case = judged(body, **LARGE | {"grid": 1023, "sim_blocks": 2})
     assert case.outcome == "skipped"
-    assert "1,048,320 of the 1,048,576 elements of y" in case.reason
+    assert "261,888 of the 262,144 elements of y" in case.reason
 
 
 PUBLIC = [(family, kernel) for family in families() for one in ladders(family) for kernel in one.kernels]
