@@ -92,7 +92,7 @@ def test_what_other_warps_did_is_asked_of_once_a_warp(monkeypatch):
         launch(program, (blocks, 1, 1), (warps * 32, 1, 1), [total, 0, out], memory, cooperative=True)
 
 
-COUNT, THREADS = 76, 64
+COUNT, THREADS = 52, 48
 
 ROWS = kernel_table(Path(__file__).parent / "guesses.cu")
 TOTALS = [name for name, row in ROWS.items() if "type" in row.told]
