@@ -20,7 +20,6 @@ SCALARS = {"alpha": -1.5, "beta": 0.75}
 CASES = [
     ("streamk", (101, 516, 36), {}),
     ("streamk_fit", (67, 260, 100), {"SCALE_FIRST": 0}),
-    ("streamk_fit", (64, 260, 100), {}),
     ("streamk_fit", (130, 132, 68), {}),
     ("streamk_fit", (130, 132, 68), {"SCALE_FIRST": 0, "ROWS": 64}),
     ("streamk_fit", (261, 60, 100), {}),

@@ -111,7 +111,7 @@ SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softma
 #: Of kernels that are for other shapes only.
 OWN_SIZES = {"few_rows": (3, 132, 100), "realigned": (36, 67, 21), "e4m3": (36, 72, 32)}
 #: Of halves, with rows of whole 16-byte words.
-HALVES = {"gemm": (36, 136, 104), "attention": (1, 1, 160, 128)}
+HALVES = {"gemm": (36, 136, 104), "attention": (1, 1, 160, 64)}
 
 
 #: What tells kernels apart that follow values: how they move them.
