@@ -96,8 +96,14 @@ class TestFirstScreen:
         assert bottom(page, ".answers li >> nth=0") < 500
         assert bottom(page, ".cautions summary") < 844
 
-    def test_cautions_take_one_line_and_open_to_all(self, visit):
+    def test_the_first_stop_skips_to_the_answer_and_cautions_take_one_line_and_open_to_all(self, visit):
         page = visit("ladder")
+        page.keyboard.press("Tab")
+        skip = page.locator(".skip")
+        assert skip.evaluate("(link) => link === document.activeElement")
+        assert skip.bounding_box()["y"] >= 0
+        page.keyboard.press("Enter")
+        assert page.evaluate("location.hash") == "#answer"
         assert page.locator(".cautions > summary").bounding_box()["height"] < 30
         assert page.locator(".banner:visible").count() == 0
         page.locator(".cautions > summary").click()
@@ -130,15 +136,14 @@ class TestWeight:
         open_part(page, "#kernel-reg_8x16_async")
         assert page.locator("#kernel-reg_8x16_async .source .code pre").last.inner_text().count("\n") > 80
         assert page.evaluate(ELEMENTS) - before < 1200
+        open_part(page, "#kernel-naive")
+        assert page.locator("details.kernel[open]").count() == 1  # at a time
 
-    def test_sources_are_coloured_without_an_element_a_token(self, visit):
+    def test_sources_are_coloured_without_an_element_a_token_in_linear_time(self, visit):
         page = visit("counted")
         open_part(page, "#kernel-naive")
         assert page.evaluate("CSS.highlights.get('token-keyword').size") > 5
         assert page.locator("#kernel-naive .source .code pre").last.locator("*").count() == 2
-
-    def test_any_source_is_coloured_in_linear_time(self, visit):
-        page = visit("counted")
         for piece in ('"', "/*", "0x", "int ", "#", "1.e"):
             spent = page.evaluate(
                 """(text) => {
@@ -174,12 +179,6 @@ class TestShape:
         page.locator("nav.contents a[href='#top']").click()
         assert page.evaluate("scrollY") == 0
 
-    def test_one_card_is_open_at_a_time(self, visit):
-        page = visit("ladder")
-        open_part(page, "#kernel-naive")
-        open_part(page, "#kernel-reg_2x1")
-        assert page.locator("details.kernel[open]").count() == 1
-
     def test_an_address_opens_what_hides_its_target(self, visit):
         page = visit("counted", at="#kernel-naive-L47")
         line = page.locator("#kernel-naive-L47")
@@ -187,7 +186,7 @@ class TestShape:
         assert 0 < line.bounding_box()["y"] < 900
         assert "sum += a[k]" in line.inner_text()
 
-    def test_a_card_shows_why_source_and_difference_and_folds_the_rest(self, visit):
+    def test_a_card_shows_what_matters_the_glossary_is_last_and_nothing_has_two_places(self, visit):
         page = visit("counted")
         open_part(page, "#kernel-smem_tiled")
         card = page.locator("#kernel-smem_tiled")
@@ -195,9 +194,6 @@ class TestShape:
         assert card.locator(".bounds").first.is_visible()
         assert card.locator(".source").last.is_visible()
         assert card.locator(".formulas:visible, .more table:visible").count() == 0
-
-    def test_the_glossary_is_last_and_nothing_has_two_places(self, visit):
-        page = visit("counted")
         parts = page.locator("main > section").evaluate_all("(parts) => parts.map((part) => part.id)")
         assert parts == ["answer", "group-1", "kernels", "across-1", "environment", "glossary"]
         open_all(page)
@@ -249,8 +245,11 @@ class TestWords:
             assert box.count() == 0
             assert page.evaluate("document.activeElement.textContent") == "of peak"
 
-    def test_what_is_missing_says_why(self, visit):
+    def test_cards_open_by_keyboard_and_what_is_missing_says_why(self, visit):
         page = visit("gemm")
+        page.locator("#kernel-naive > summary").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#kernel-naive .texts").is_visible()
         open_part(page, "#kernel-smem_panel")
         page.locator("#kernel-smem_panel .more > summary").click()
         page.locator("#kernel-smem_panel a.missing").first.click()
@@ -260,15 +259,6 @@ class TestWords:
 
 
 class TestKeyboard:
-    def test_the_first_stop_skips_to_the_answer(self, visit):
-        page = visit("ladder")
-        page.keyboard.press("Tab")
-        skip = page.locator(".skip")
-        assert skip.evaluate("(link) => link === document.activeElement")
-        assert skip.bounding_box()["y"] >= 0
-        page.keyboard.press("Enter")
-        assert page.evaluate("location.hash") == "#answer"
-
     def test_stops_follow_the_page_and_can_be_seen(self, visit):
         page = visit("gemm")
         seen = []
@@ -286,12 +276,6 @@ class TestKeyboard:
         tops = [top for top, _ in seen[1:]]  # the skip link stands above the page
         assert all(later >= earlier - 60 for earlier, later in pairwise(tops))
         assert {style for _, style in seen} <= {"solid", "auto"}
-
-    def test_cards_open_by_keyboard(self, visit):
-        page = visit("gemm")
-        page.locator("#kernel-naive > summary").focus()
-        page.keyboard.press("Enter")
-        assert page.locator("#kernel-naive .texts").is_visible()
 
 
 class TestAxe:
@@ -321,7 +305,7 @@ class TestHostileText:
 
 
 class TestWithoutScripts:
-    def test_answer_ladders_and_cards_are_there(self, visit):
+    def test_answer_ladders_and_cards_are_there_and_a_word_leads_to_the_glossary(self, visit):
         page = visit("counted", java_script_enabled=False)
         assert page.locator(".tile").first.is_visible()
         page.locator("#group-1-size-1 .all-cases > summary").click()
@@ -331,10 +315,6 @@ class TestWithoutScripts:
         card = page.locator("#kernel-reg_2x1")
         assert card.locator("dl.texts").is_visible()
         assert "Bound by Shared memory and L1" in card.inner_text()
-
-    def test_a_word_leads_to_the_glossary(self, visit):
-        page = visit("counted", java_script_enabled=False)
-        page.locator("#group-1-size-1 .all-cases > summary").click()
         page.locator("#group-1-size-1 a.term:text-is('of peak')").click()
         assert page.url.endswith("#term-pct_of_limit")
         assert 0 <= page.locator("#term-pct_of_limit").bounding_box()["y"] < 900
