@@ -4,7 +4,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpuprof.console import hand_over
@@ -111,16 +111,25 @@ def print_devices() -> None:
 def print_measured_rates() -> None:
     """What small kernels reach on each GPU here, beside its theoretical rates."""
     sections = tuple(
-        _rates(f"{number}  {device.name}", device) for number, device in enumerate(_measured_devices())
+        _rates(f"{number}  {device.name}", device, constants, reasons)
+        for number, (device, constants, reasons) in enumerate(_measured_devices())
     )
     print_document(Document("", content=sections), file=sys.stdout)
 
 
 def print_devices_as_json(*, measure: bool) -> None:
     """The same for programs: what `--device` takes, and all that is known of the device behind it."""
-    found, reason = (_measured_devices(), "") if measure else _devices_here()
+    if measure:
+        reason = ""
+        gpus = [
+            {**_record(str(number), device), "model_constants": constants, "not_measured": reasons}
+            for number, (device, constants, reasons) in enumerate(_measured_devices())
+        ]
+    else:
+        found, reason = _devices_here()
+        gpus = [_record(str(number), device) for number, device in enumerate(found)]
     document = {
-        "gpus": [_record(str(number), device) for number, device in enumerate(found)],
+        "gpus": gpus,
         "gpus_reason": reason or None,
         "cards": [_record(selector, card) for selector, card in _cards().items()],
     }
@@ -142,14 +151,22 @@ def _devices_here() -> tuple[tuple[Device, ...], str]:
     return found, "" if found else "The driver shows none."
 
 
-def _measured_devices() -> Iterator[Device]:
-    """The GPUs here with their rates."""
+def _measured_devices() -> Iterator[tuple[Device, dict[str, float], list[str]]]:
+    """The GPUs here with their rates, what modelled times need beside, and what of that was not measured."""
     from gpuprof.backends.gpu.backend import GpuBackend
     from gpuprof.backends.gpu.driver import device_count
     from gpuprof.statistics import SamplingBudget
 
     for ordinal in range(device_count()):
-        yield GpuBackend(ordinal, 0, SamplingBudget()).measured_device()
+        backend = GpuBackend(ordinal, 0, SamplingBudget())
+        constants: dict[str, float] = {}
+        reasons = []
+        device = backend.measured_device()
+        if device.measured_rates:
+            for group, found, reason in backend.model_constants():
+                constants |= found
+                reasons += [f"Not measured, {group}: {reason}"] if reason else []
+        yield device, constants, reasons
 
 
 def _cards() -> dict[str, Device]:
@@ -157,11 +174,14 @@ def _cards() -> dict[str, Device]:
     return {f"sim:{name}": load_card(name) for name in card_names()}
 
 
-def _rates(title: str, device: Device) -> Section:
+def _rates(title: str, device: Device, constants: Mapping[str, float], reasons: Sequence[str]) -> Section:
     from gpuprof.report.device_facts import rates_table
 
-    reason = device.measured_rates_reason
-    return Section(title, (rates_table(device), *([Sentence(reason)] if reason else [])))
+    reasons = [*filter(None, [device.measured_rates_reason]), *reasons]
+    rows = tuple(Row((Cell(key), Cell(f"{value:.4g}"))) for key, value in constants.items())
+    more = (Table((Column("What modelled times need", right=False), Column("Measured")), rows),)
+    tables = (rates_table(device), *(more if rows else ()))
+    return Section(title, (*tables, *map(Sentence, reasons)))
 
 
 def _known(value: float | None, unit: float, digits: int) -> str:

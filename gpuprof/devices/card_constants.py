@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What modelled times need of a card: constants that small kernels measured there, kept in `constants/`.
 
-`benchmarks/model_constants.py` measures them on any GPU. A card that nobody measured has those of the
+`gpuprof devices --measure --json` measures them on any GPU. A card that nobody measured has those of the
 measured card nearest to it, scaled by what both are known to have.
 """
 
@@ -31,7 +31,7 @@ class CardConstants(Struct, frozen=True):
     """Constants of a card.
 
     Args:
-        values: All others, by the names that they were measured under.
+        values: All others, by the names that `gpuprof devices --measure` shows.
         unwritten_bytes: Of a copy's results, those that L2 holds at its end and DRAM does not.
         near: `card` if they are this card's own, `architecture` if another's of its kind, else `other`.
     """

@@ -3,28 +3,23 @@
 """The kernels that measure what modelled times need, executed here: no fault, and no loop left out."""
 
 import re
-import sys
 from contextlib import nullcontext
 from functools import cache
 from itertools import product
-from pathlib import Path
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from compile_support import compile_source
 
+from gpuprof.backends.gpu import constant_meter
+from gpuprof.backends.gpu.constant_meter import ConstantMeter, entries_for, source
 from gpuprof.backends.gpu.timer import Launch
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import GlobalMemory, load_program
 from gpuprof.executor import launch as execute
 from gpuprof.toolchain.nvrtc import compiler_options
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import model_constants  # isort: skip - found on the path that was just extended
-from model_constants import ConstantMeter, entries_for, source  # isort: skip
 
 pytestmark = pytest.mark.deep
 
@@ -134,8 +129,8 @@ class Untimed(ConstantMeter):
 
 def test_what_is_measured_of_a_card_is_what_models_ask_for(monkeypatch) -> None:
     for name in ("DeviceBuffer", "LoadedModule", "compiled_rates", "ring_of"):
-        monkeypatch.setattr(model_constants, name, MagicMock())
-    model_constants.DeviceBuffer().download = lambda dtype, count: np.ones(count, dtype)
+        monkeypatch.setattr(constant_meter, name, MagicMock())
+    constant_meter.DeviceBuffer().download = lambda dtype, count: np.ones(count, dtype)
     found = {}
     for _, values, reason in Untimed().measure():
         assert not reason

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on a real GPU: verify first, then time cold and warm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from time import perf_counter, sleep
@@ -11,6 +11,7 @@ from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
 from gpuprof.backends.gpu import ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
+from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, link_ptx
 from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
 from gpuprof.backends.gpu.driver import call, driver, driver_versions, query_device
@@ -460,6 +461,10 @@ class GpuBackend(Backend):
         target.free()
         gbps = 2 * nbytes / median_us / 1e3
         return replace(device, measured_copy_bandwidth_gbps=gbps, measured_copy_bandwidth_reason=None)
+
+    def model_constants(self) -> Iterator[tuple[str, dict[str, float], str]]:
+        """Measure what a modelled time needs beside the rates; see `ConstantMeter.measure`."""
+        return ConstantMeter(self._context, self.device, self._timer).measure()
 
     def _with_measured_rates(self, device: Device) -> Device:
         """What small kernels reach on this device, from now or from an earlier run."""
