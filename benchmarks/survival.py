@@ -7,9 +7,10 @@
     python benchmarks/survival.py --what gpus --by SIGKILL "SIGKILL of a worker"
 
 A run is the executor's, so that no GPU is needed: two kernels at eight sizes. With `--what` it is one on two
-emulated GPUs, on an emulated GPU with a stand-in for Nsight Compute, or a search on the executor. A moment is
-drawn as a row, from before the first to after the last, and a time after it: other work on the machine
-changes neither. A search does not say its rows: those count as said that its file holds.
+emulated GPUs, on a Dask cluster of two workers, on an emulated GPU with a stand-in for Nsight Compute, or a
+search on the executor. A moment is drawn as a row, from before the first to after the last, and a time after
+it: other work on the machine changes neither. A search does not say its rows: those count as said that its
+file holds.
 """
 
 import argparse
@@ -104,6 +105,7 @@ SETUPS = {
     "gpus": Setup(
         ("--device", "all", *_QUICK), (32, 64), devices=2, environment={**_EMULATED, "EMULATED_GPUS": "2"}
     ),
+    "cluster": Setup(("--device", "sim:h200", "--cluster", "local:2"), gone_s=15.0),
     "ncu": Setup(("--device", "0", "--ncu", *_QUICK), (32, 64, 96), environment=_EMULATED, gone_s=15.0),
     "tune": Setup(("--device", "sim:h200", "--budget", "20"), (512, 1024, 2048), each=5, searches=True),
 }

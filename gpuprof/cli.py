@@ -208,7 +208,7 @@ def doctor(
     device: Annotated[int, typer.Option(min=0, metavar="N", help="The GPU to try Nsight Compute on.")] = 0,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Check a Dask cluster and its workers, too."),
+        typer.Option(metavar="ADDRESS|local:N", help="Check a Dask cluster and its workers, too."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:

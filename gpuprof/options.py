@@ -195,8 +195,8 @@ _CLUSTER = (
     "Measure on the workers of a Dask cluster: on every GPU they offer, or with --device sim on their CPUs."
 )
 _CLUSTER_TOLD = (
-    'Address of a Dask cluster whose workers measure: on each GPU that they offer, or with `device="sim"` on'
-    " their CPUs."
+    'Address of a Dask cluster, or `"local:N"`, whose workers measure: on each GPU that they offer, or with'
+    ' `device="sim"` on their CPUs.'
 )
 _TIMEOUT = "Longest one case may take; without a GPU, of CPU time."
 _COMPILE = "Longest that compiling one case may take, before its --timeout."
@@ -236,7 +236,9 @@ class RunOptions:
         given=str | int | Sequence[str | int],
         told=_DEVICE_TOLD,
     )
-    cluster: str | None = option(None, _CLUSTER, "ADDRESS", group=DEVICE, told=_CLUSTER_TOLD, of=_MEASURED)
+    cluster: str | None = option(
+        None, _CLUSTER, "ADDRESS|local:N", group=DEVICE, told=_CLUSTER_TOLD, of=_MEASURED
+    )
     arch: str | None = option(None, "Without a GPU: the architecture to stand in for.", "sm_XX", group=DEVICE)
     seed: int = option(0, "Seed of the random inputs.", "N", within=(0, 2**32 - 1), decides=str)
     timeout_s: float = option(60.0, _TIMEOUT, "SECONDS", "--timeout", within=(1, 86_400))

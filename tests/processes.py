@@ -3,10 +3,9 @@
 """Programs that tests start and wait for."""
 
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,26 +58,3 @@ def workers_of(*parents: int) -> list[int]:
             if parent in parents and "gpuprof.measure.worker" in Path(f"/proc/{pid}/cmdline").read_text():
                 found.append(pid)
     return found
-
-
-@contextmanager
-def dask_workers(
-    folder: Path, own: list[Mapping[str, str]], *options: str
-) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
-    """A cluster's address and its workers, which nobody starts again, each in an environment of its own."""
-    import distributed
-
-    from gpuprof.measure.starting import child_environment
-
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as made:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", made.scheduler_address, *options]
-        command += ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"]
-        quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-        workers = [subprocess.Popen(command, **quiet, env={**child_environment(), **each}) for each in own]
-        try:
-            distributed.Client(made, set_as_default=False).wait_for_workers(len(own), timeout=60)
-            yield made.scheduler_address, workers
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.wait()

@@ -277,12 +277,12 @@ def _folder(name: str, folder: Path, variable: str) -> Condition:
 
 def cluster_checks(address: str) -> Iterator[Condition]:
     """Every check of a cluster that `--cluster` would use."""
-    from gpuprof.measure.cluster.connection import Connection
+    from gpuprof.measure.cluster.connection import connect
     from gpuprof.measure.side_by_side import OFFER_FIX
 
     name = "Cluster"
     try:
-        connection = Connection(address)
+        connection = connect(address, gpus=False)
     except GpuprofError as error:
         yield Condition(name, "broken", error.what, error.fix)
         return

@@ -83,9 +83,9 @@ def sites_in(address: str, device: str) -> Sites:
             f"--device {device} does not go with --cluster: workers offer their GPUs themselves.",
             fix="Leave --device out for all of them, or execute: --device sim.",
         )
-    from gpuprof.measure.cluster.connection import Connection
+    from gpuprof.measure.cluster.connection import connect
 
-    connection = Connection(address)
+    connection = connect(address, gpus=on_gpus)
     try:
         members = sorted(connection.members(), key=lambda member: (member.host, member.name))
         if not members:
@@ -140,7 +140,7 @@ def _gpus(connection: "Connection", members: "list[Member]") -> tuple[CardSite, 
     )
     if not sites:
         raise BackendUnavailable(
-            f"No worker of the cluster at {connection.address} offers a GPU.", fix=OFFER_FIX
+            f"No worker of the cluster at {connection.shown} offers a GPU.", fix=OFFER_FIX
         )
     return sites
 

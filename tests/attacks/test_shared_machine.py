@@ -1,17 +1,22 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that others use too: what they can plant where compiled kernels are kept."""
+"""A machine that others use too: what they can plant where compiled kernels are kept, what they can reach."""
 
 import hashlib
 import json
 import os
 import stat
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from processes import ran, running
 
 from gpuprof import private_folder
 from gpuprof.commands.doctor import host_checks
+from gpuprof.errors import ToolError
+from gpuprof.measure.cluster.connection import connect
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -147,6 +152,83 @@ def test_a_link_that_takes_the_folders_place_while_it_is_opened_is_not_followed(
     with suppress(OSError), PrivateFolder(cache) as folder:
         folder.write("mine", b"")
     assert not list(mine.iterdir())
+
+
+LOCAL = """
+import os
+from gpuprof.measure.cluster.connection import connect
+if __name__ == "__main__":
+    connection = connect("local:1", gpus=False)
+    count = len(connection.members())
+    connection.close()
+    print(count, os.environ.get("PYTHONSAFEPATH"))
+"""
+
+
+def listening(pids):
+    """Addresses on which processes listen, as the kernel writes them."""
+    found = set()
+    for pid in pids:
+        sockets = set()
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                sockets.add(os.readlink(link))
+        for table in ("tcp", "tcp6"):
+            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                    found.add(fields[1].partition(":")[0])
+    return found
+
+
+def descendants(pid):
+    family = {pid}
+    while more := {child for child, (parent, _) in running().items() if parent in family} - family:
+        family |= more
+    return family
+
+
+def test_a_local_cluster_is_for_those_that_have_its_key_on_this_machine_alone():
+    distributed = pytest.importorskip("distributed")
+    connection = connect("local:1", gpus=False)
+    try:
+        assert len(connection.members()) == 1
+        assert listening(descendants(os.getpid())) == {"0100007F"}
+        (worker,) = connection.members()
+        scheduler = connection.client.scheduler.address
+        for address in (scheduler, worker.address):
+            assert address.startswith("tls://127.0.0.1:")
+            for known in (None, distributed.Security.temporary()):
+                where = address if known else address.replace("tls:", "tcp:")
+                with pytest.raises((OSError, TypeError)):
+                    distributed.Client(where, timeout=3, security=known, set_as_default=False)
+    finally:
+        connection.close()
+
+
+def test_a_local_cluster_runs_no_module_of_the_working_directory(tmp_path):
+    pytest.importorskip("distributed")
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    for module in ("multiprocessing", "pickle", "numpy", "gpuprof", "distributed"):
+        (strange / f"{module}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{module} ')")
+    program = tmp_path / "program.py"
+    program.write_text(LOCAL)
+    ended = ran(
+        [sys.executable, program],
+        cwd=strange,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"},
+    )
+    assert not (tmp_path / "ran").exists()
+    assert ended.stdout == "1 None\n", ended.stderr
+
+
+def test_without_what_makes_its_key_a_local_cluster_is_refused_with_its_fix(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ToolError, match="makes a key") as caught:
+        connect("local:1", gpus=False)
+    assert "[cluster]" in caught.value.fix
 
 
 def test_an_entry_of_no_kernels_is_made_again(cache):

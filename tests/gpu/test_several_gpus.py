@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from processes import dask_workers, workers_of
+from processes import workers_of
 
 import gpuprof
 from gpuprof.comparison.cautions import cautions
@@ -105,11 +105,9 @@ def test_two_gpus_side_by_side_measure_what_each_does_alone(alone, kernels):
 
 
 @pytest.mark.gpu
-def test_cluster_with_a_worker_a_gpu_measures_the_same(alone, kernels, tmp_path):
+def test_cluster_with_a_worker_a_gpu_measures_the_same(alone, kernels):
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
-    own = [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in "01"]
-    with dask_workers(tmp_path, own, "--resources", "GPU=1") as (address, _):
-        run, seconds = timed(cluster=address, kernels=kernels)
+    run, seconds = timed(cluster="local:2", kernels=kernels)
     assert len(run.devices) == 2
     buses = {place.bus_id for place in run.record.places}
     assert len(buses) == 2

@@ -5,11 +5,13 @@
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 
 import pytest
 from fake_runs import Watcher, keeper, options, request_of
-from processes import dask_workers, wait_for, workers_of
+from processes import wait_for, workers_of
 from unit_support import write_transpose_kernel
 
 from gpuprof import __version__, profile, tune
@@ -21,6 +23,7 @@ from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.workers import WorkerSlot
 from gpuprof.measure.run import measure
 from gpuprof.measure.side_by_side import checked_software, sites_in
+from gpuprof.measure.starting import child_environment
 from gpuprof.reading import read_run
 from gpuprof.records import replace
 
@@ -60,14 +63,14 @@ def run_on(tmp_path):
     return run
 
 
-def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path, cluster):
+def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
     kernel = write_transpose_kernel(tmp_path, "mine")
     cards = ["sim:h200", "sim:a100"]
     alone = profile(kernel, sizes=64, device=cards[1]).record
     run = profile(kernel, sizes=64, device=cards, save=tmp_path / "listed.json")
     assert [case.device for case in run.cases] == [*run.devices] == ["NVIDIA H200", "NVIDIA A100-SXM4-80GB"]
     listed = run.record
-    fleet = profile(kernel, sizes=64, device=cards, cluster=cluster.scheduler_address).record
+    fleet = profile(kernel, sizes=64, device=cards, cluster="local:2").record
     assert read_run(tmp_path / "listed.json") == listed
     assert listed.cases == fleet.cases
     assert listed.devices == fleet.devices
@@ -77,16 +80,15 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path, clu
     ]
 
 
-def test_a_search_finds_the_same_on_a_cluster(cluster):
+def test_a_search_finds_the_same_on_a_cluster(tmp_path):
     asked = {"kernels": {"smem_unrolled": {"TILE": [32, 64]}}, "sizes": 64, "device": "sim:h200"}
-    places = (None, cluster.scheduler_address)
-    here, there = (tune("transpose", **asked, cluster=where).run.record for where in places)
+    here, there = (tune("transpose", **asked, cluster=where).run.record for where in (None, "local:1"))
     assert len(here.cases) == 2
     assert there.cases == here.cases
     assert there.tuning == here.tuning
 
 
-def test_arrays_of_a_program_travel(tmp_path, cluster):
+def test_arrays_of_a_program_travel(tmp_path):
     np = pytest.importorskip("numpy")
     source = """
 extern "C" __global__ void twice(const float *x, float *y, int n)
@@ -106,7 +108,7 @@ extern "C" __global__ void twice(const float *x, float *y, int n)
         grid=1,
         block=128,
         device="sim:h200",
-        cluster=cluster.scheduler_address,
+        cluster="local:1",
     )
     assert [case.outcome for case in run.cases] == ["ok"]
 
@@ -126,8 +128,19 @@ def test_killed_worker_comes_back_and_nothing_is_lost(cluster, run_on):
 
 def test_worker_that_does_not_come_back_leaves_its_cases_to_others(monkeypatch, run_on, tmp_path):
     monkeypatch.setattr(WorkerSlot.__init__, "__kwdefaults__", {"patience_s": 1.0})
-    with dask_workers(tmp_path, [{}, {}]) as (address, workers):
-        run = run_on(address, count=5, device="sim:h200", watcher=after(1, workers[0].kill))
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as made:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", made.scheduler_address]
+        command += ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+        workers = [subprocess.Popen(command, **quiet, env=child_environment()) for _ in range(2)]
+        try:
+            distributed.Client(made, set_as_default=False).wait_for_workers(2, timeout=60)
+            watcher = after(1, workers[0].kill)
+            run = run_on(made.scheduler_address, count=5, device="sim:h200", watcher=watcher)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
     assert [case.outcome for case in run.cases] == ["ok"] * 5
 
 
@@ -189,8 +202,11 @@ def test_fleet_of_one_version_is_taken_whatever_its_numpy():
 @pytest.mark.parametrize(
     ("address", "device", "words"),
     [
-        *((address, "sim", "--cluster") for address in ("local:x", "nowhere", "", "host:port")),
-        ("host:8786", "0,1", "offer their GPUs themselves"),
+        *(
+            (address, "sim", "--cluster")
+            for address in ("local:0", "local:x", "local:", "nowhere", "", "host:port")
+        ),
+        ("local:1", "0,1", "offer their GPUs themselves"),
     ],
 )
 def test_address_or_device_that_makes_no_sense_is_bad_input(address, device, words):
@@ -198,10 +214,36 @@ def test_address_or_device_that_makes_no_sense_is_bad_input(address, device, wor
         sites_in(address, device)
 
 
+def test_misspelt_cluster_of_this_machine_is_told_at_once(monkeypatch):
+    def unknown(host, port):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(InputError, match="--cluster loca:2 names no machine") as caught:
+        sites_in("loca:2", "sim")
+    assert caught.value.fix == "Did you mean local:2?"
+
+
+def test_local_workers_leave_ctrl_c_to_who_started_them():
+    connection = connections.connect("local:1", gpus=False)
+    try:
+        (blocked,) = connection.client.run(signal.pthread_sigmask, signal.SIG_BLOCK, []).values()
+    finally:
+        connection.close()
+    assert signal.SIGINT in blocked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_local_workers_need_a_gpu_each(monkeypatch):
+    monkeypatch.setattr(connections, "_gpus_here", lambda: ["0"])
+    with pytest.raises(BackendUnavailable, match="needs 2 GPUs, one a worker; this machine has 1 GPU"):
+        connections.connect("local:2", gpus=True)
+
+
 def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ToolError) as error:
-        sites_in("host:8786", "sim")
+        sites_in("local:1", "sim")
     assert "pip install '.[cluster]' in gpuprof's checkout" in error.value.fix
 
 

@@ -107,6 +107,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pynvml": {"backends.gpu"},
     "numpy": {"executor", "problems", "backends.gpu", "backends.sim", "tuning"},
     "llvmlite": {"executor"},
+    "dask": {"measure"},
     "distributed": {"measure"},
     "jinja2": {"report"},
     "markupsafe": {"report"},

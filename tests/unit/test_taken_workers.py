@@ -90,7 +90,7 @@ def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures
         *((words, [[]]) for words in ("gemm", "run mine.cu", "run mine.cu -o cluster", "gemm --device 0,1")),
         *((f"gemm -k naive {named}", [["3"]]) for named in ("--device 3", "--device=3 --quiet")),
         ("gemm --device sim:h200", [["sim"]]),
-        *((words, []) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=host:1", "tune gemm")),
+        *((words, []) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
         *((words, []) for words in ("__pycache__ ..", 300 * "a")),
     ],
 )
