@@ -125,7 +125,10 @@ SIZES_OF_F64 = {
     " 3855x303x339 401x1102x63 540x413x766 2754x141x654 1542x1278x164",
 }
 _OF_HALVES = (
-    (300_000, ("wgmma_split", "wgmma_split_below", "wgmma_split_128_4", "wgmma_store_64")),
+    (
+        300_000,
+        ("wgmma_split", "wgmma_split_below", "wgmma_split_128_4", "wgmma_store_64"),
+    ),
     (
         1_700_000,
         (
@@ -145,7 +148,7 @@ _OF_HALVES = (
         sys.maxsize,
         (
             *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_turned"),
-            *("wgmma_store_turned_2x2", "wgmma_store_turned_192", "wgmma_store_turns"),
+            *("wgmma_store_turned_2x2", "wgmma_store_turns"),
         ),
     ),
 )
@@ -171,12 +174,15 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (sys.maxsize, ("tf32",)),
     ),
     "e4m3": (
-        (300_000, ("e4m3_split", "e4m3_split_2x2", "e4m3_64_fit", "e4m3_64_pairs")),
+        (
+            300_000,
+            ("e4m3_split", "e4m3_split_turned", "e4m3_split_2x2", "e4m3_64_fit", "e4m3_64_pairs"),
+        ),
         (
             2_100_000,
             (
                 *("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turns"),
-                "e4m3_split_128_2x2",
+                *("e4m3_split_turned", "e4m3_split_128_2x2", "e4m3_turned_64"),
             ),
         ),
         (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),

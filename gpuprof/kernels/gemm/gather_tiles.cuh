@@ -22,10 +22,10 @@ template <typename T> static __device__ __forceinline__ void go_down(const T *&r
     asm volatile("" : "+l"(row));
 }
 
-// ROWS rows of a tile, of which so many rows and columns exist. Where matrix rows start at multiples of 4, 8 or 16 bytes (WIDTH)
+// COUNT rows of a tile, of which so many rows and columns exist. Where matrix rows start at multiples of 4, 8 or 16 bytes (WIDTH)
 // so many are copied at once, and nobody waits; halves of other rows come one by one, by way of registers.
-template <int WIDTH, int ROWS> struct Rows {
-    unsigned words[WIDTH < 4 ? ROWS / 4 : 1];
+template <int WIDTH, int COUNT> struct Rows {
+    unsigned words[WIDTH < 4 ? COUNT / 4 : 1];
 
     template <typename T>
     __device__ __forceinline__ void load(const T *from, int pitch, int rows, int columns)
@@ -37,7 +37,7 @@ template <int WIDTH, int ROWS> struct Rows {
         const int left[2] = {column < columns ? rows - row : 0, column + 1 < columns ? rows - row : 0};
         go_down(from, (size_t)row * pitch + column);
 #pragma unroll
-        for (int i = 0; i < ROWS / 4; ++i) {
+        for (int i = 0; i < COUNT / 4; ++i) {
             unsigned short halves[2];
 #pragma unroll
             for (int j = 0; j < 2; ++j)
@@ -57,7 +57,7 @@ template <int WIDTH, int ROWS> struct Rows {
         if (WIDTH >= 4)
             go_down(from, (size_t)row * pitch + column);
 #pragma unroll
-        for (int i = 0; i < ROWS / PIECE_BYTES; ++i) {
+        for (int i = 0; i < COUNT / PIECE_BYTES; ++i) {
             const unsigned place = place_of(tile, row + PIECE_BYTES * i, byte);
             if (WIDTH < 4)
                 store_word(place, words[WIDTH < 4 ? i : 0]);

@@ -14,7 +14,8 @@
 #define A_ROWS BM // that are fetched
 #endif
 #define A_BYTES (128 * BM)
-#define B_ALONG_K (BK == 128 || TURNED) // whether its rows lie along k
+#define A_ALONG_K (BK == 128 || !TURNED) // whether its rows lie along k
+#define B_ALONG_K (BK == 128 || TURNED)
 #define B_BYTES (128 * (B_ALONG_K ? BN : (BN + ROW - 1) / ROW * ROW)) // halves have room for boxes of ROW columns
 #define STAGE (A_BYTES + B_BYTES)
 #if BK == 128 // rows along k, of which a box has any number
@@ -36,12 +37,12 @@ static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorM
     expect_bytes(barrier, 128 * (A_ROWS + BN));
     const int below = rank % OF_B, beside = rank / OF_B % OF_A; // of how many blocks this one lies
     const int row = ((1 << OF_A * OF_B) - 1) / ((1 << OF_B) - 1) << (rank - beside * OF_B); // every OF_B-th
-    const int first = OF_A == 1 ? 0 : beside * ((TURNED ? BK : A_ROWS) / OF_A);
-    if (TURNED)
+    const int first = OF_A == 1 ? 0 : beside * ((A_ALONG_K ? A_ROWS : BK) / OF_A);
+    if (A_ALONG_K)
+        copy_box_to_all<OF_A>(stage + 128 * first, TURNED ? B_map : A_map, k, m + first, barrier, row);
+    else
         for (int i = 0; i < BM; i += ROW)
             copy_box_to_all<OF_A>(stage + 128 * (i + first), B_map, m + i, k + first, barrier, row);
-    else
-        copy_box_to_all<OF_A>(stage + 128 * first, A_map, k, m + first, barrier, row);
     const int column = ((1 << OF_B) - 1) << (rank - below);
     if (B_ALONG_K) {
         const int n_first = below * (BN / OF_B);
@@ -62,16 +63,16 @@ template <int COUNT> static __device__ __forceinline__ float (&sums_of(float (&s
 template <int COUNT>
 static __device__ __forceinline__ void multiply_tiles(float (&sum)[COUNT], unsigned stage, int m_group, bool add)
 {
+    const unsigned long long a =
+        A_ALONG_K ? rows_of_k(stage + m_group * 128) : rows_of_columns(stage + m_group * 128, 2 * BK * ROW);
+    const unsigned long long b = B_ALONG_K ? rows_of_k(stage + A_BYTES) : rows_of_columns(stage + A_BYTES, 2 * BK * ROW);
     begin_products();
 #pragma unroll
     for (int k = 0; k < 128; k += 32) // bytes of a row
 #pragma unroll
         for (int m = 0; m < COUNT * 128 / BN; m += 64)
-            multiply_add(sums_of(sum, m),
-                         TURNED ? rows_of_columns(stage + (m_group + m) * 128 + k / 2 * 128, 2 * BK * ROW)
-                                : rows_of_k(stage + (m_group + m) * 128 + k),
-                         B_ALONG_K ? rows_of_k(stage + A_BYTES + k)
-                                   : rows_of_columns(stage + A_BYTES + k / 2 * 128, 2 * BK * ROW), add || k > 0);
+            multiply_add(sums_of(sum, m), further(a, m * 128 + (A_ALONG_K ? k : k * 64)), further(b, B_ALONG_K ? k : k * 64),
+                         add || k > 0);
     close_products();
 }
 

@@ -91,7 +91,7 @@ swizzle_bytes = 128
 entry = "wgmma_split"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "cdiv(M, BM * BELOW)"]
+grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + BM + OWN)"
 
 [constants]
@@ -109,14 +109,16 @@ OWN = "SENT if 5 * (BM + cdiv(BN, 64) * 64) + BM + SENT <= 1808 else 0" # which 
 STAGES = "min(8, (1808 - BM - OWN) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-LINES = "BM * (100 + 33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)) // BESIDE + BN * (100 + 33 * min(1, N % 64 + BN % 64) + 16 * min(1, N % 32 + BN % 32) + 45 * min(1, N % 16)) // BELOW" # as in wgmma_store
+IN_A = "65 * min(1, K % 64) + 13 * min(1, K % 32) + 54 * min(1, K % 16)"
+IN_B = "65 * min(1, N % 64 + BN % 64) + 13 * min(1, N % 32 + BN % 32) + 54 * min(1, N % 16)"
+LINES = "BM * (100 + IN_A) // BESIDE + BN * (100 + IN_B) // BELOW" # as in wgmma_store
 FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes"
-READ = "7 * BM // 4"
+SHARED = "49 * BM // 40 + BM * BN // 200 + 33 * (BM + cdiv(BN, 64) * 64) // 80"
 MULTIPLIED = "BM * BN * 41 // 1600"
-MOST = "max(FETCHED, READ, MULTIPLIED)"
+MOST = "max(FETCHED, SHARED, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
 STREAMED = "48000 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
-CYCLES = "WAITS * (55 + max(STREAMED, MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST))) + 4000 * (WAVES - 1)" # each wave begins anew
+CYCLES = "WAITS * (44 + max(STREAMED, MOST + 19 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (200 * MOST))) + 5500 * (WAVES - 1)" # each wave begins anew
 WRITES = "(4 * WAVES * SAME_K + 17 * (CLUSTER - SAME_K)) * BM * BN // (128 * CLUSTER)" # of a block its part of the tile, and what it sends the others
 MEETS = "CLUSTER + 3" # as in wgmma_store
 
@@ -218,8 +220,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // that counts the bytes it gets.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES + 1 + WARPS];
-    const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
-    const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
+    const unsigned stages = of_warp((unsigned)__cvta_generic_to_shared(shared)); // here, not anew for each tile of k
+    const unsigned full = of_warp((unsigned)__cvta_generic_to_shared(barriers));
     const unsigned empty = full + 8 * STAGES;
     const unsigned free = empty + 8 * STAGES;
     if (t == 0) {
@@ -249,11 +251,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #ifdef GATHERED
         gather_tiles(stages, full, empty, A, B, first * BK, tiles, m0, n0, M, N, K);
 #else
-        for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile) {
-            wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
+        Turn<STAGES> turn;
+#pragma unroll 1
+        for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile, turn.advance()) {
+            wait(empty + 8 * turn.stage, turn.parity ^ 1); // at once in the first round
             if (elected())
-                fetch_tiles<BELOW, BESIDE>(stages + tile % STAGES * STAGE, &A_map, &B_map, B_REST_MAP, (first + tile) * BK,
-                                             m0, n0, blockIdx.x % CLUSTER, full + 8 * (tile % STAGES));
+                fetch_tiles<BELOW, BESIDE>(stages + turn.stage * STAGE, &A_map, &B_map, B_REST_MAP, (first + tile) * BK, m0,
+                                           n0, blockIdx.x % CLUSTER, full + 8 * turn.stage);
         }
 #endif
         if (!TOGETHER) {
@@ -270,21 +274,25 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int lane = t % 32;
     const bool fetches_for_us =
         lane < SAME_K && (lane % BELOW == place % BELOW || lane / BELOW == place / BELOW);
-    const auto release = [&](unsigned tile) {
+    const auto release = [&](unsigned stage) {
         if (SAME_K == 1)
-            arrive_at_all<1>(empty + 8 * (tile % STAGES));
+            arrive_at_all<1>(empty + 8 * stage);
         else if (fetches_for_us)
-            arrive_at_block(empty + 8 * (tile % STAGES), rank * SAME_K + lane);
+            arrive_at_block(empty + 8 * stage, rank * SAME_K + lane);
     };
+    Turn<STAGES> turn;
+    unsigned before = 0; // stage of the tile before
     float sum[BN / 2];
 #pragma unroll 1
     for (unsigned tile = 0; tile < tiles; ++tile) {
-        wait(full + 8 * (tile % STAGES), tile / STAGES % 2);
-        multiply_tiles(sum, stages + tile % STAGES * STAGE, m_group, tile > 0);
+        wait(full + 8 * turn.stage, turn.parity);
+        multiply_tiles(sum, stages + turn.stage * STAGE, m_group, tile > 0);
         // Those of the tile before are done: its stage may fill again.
         wait_for_products<1>();
         if (tile > 0)
-            release(tile - 1);
+            release(before);
+        before = turn.stage;
+        turn.advance();
     }
     wait_for_products<0>();
     if (tiles == 0) // fewer tiles of k than blocks
@@ -292,14 +300,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         for (int i = 0; i < BN / 2; ++i)
             sum[i] = 0;
 
-    // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows, and gets them from
-    // the same warp of each other block, four sums of a thread at a time.
-    const unsigned piece = stages + STAGES * STAGE + (warp - FIRST_WARP) * PIECE;
+    // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows (turned, of ROW rows by
+    // 64 columns, a warpgroup those of its columns), and gets them from the same warp of each other block, four sums of a
+    // thread at a time.
+    const unsigned piece = stages + STAGES * STAGE + (warp - FIRST_WARP) / WRITERS * PIECE;
     const unsigned sums = OWN ? stages + STAGES * STAGE + BM * 128 : stages;
     const unsigned arrived = free + 8 * (warp - FIRST_WARP + 1);
-    const auto owner = [&](int number) { return ((warp - FIRST_WARP) * (LAST + 1) + number) % PARTS; };
+    const auto place_of_piece = [&](int number) { return (warp - FIRST_WARP) / WRITERS * (LAST + 1) + number; };
+    const auto owner = [&](int number) { return place_of_piece(number) % PARTS; };
     const auto slot = [&](int number, int other) { // for what the other-th block behind the owner has
-        return sums + (((warp - FIRST_WARP) * (LAST + 1) + number) / PARTS * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
+        const int first = place_of_piece(number) / PARTS * WRITERS + (warp - FIRST_WARP) % WRITERS;
+        return sums + (first * (PARTS - 1) + other - 1) * (64 * ROW) + lane * 16;
     };
     if (PARTS > 1) {
         if (OWN == 0 && lane < PARTS)
@@ -335,7 +346,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 total[4 * i + 2] += theirs.z;
                 total[4 * i + 3] += theirs.w;
             }
-        STORE_SUMS(m0 + m_group, n0 + number * ROW, M, N, alpha, beta, C);
+        const int m = m0 + m_group, n = n0 + number * ROW;
+        STORE_SUMS(TURNED ? n : m, TURNED ? m : n, M, N, alpha, beta, C);
     };
 #pragma unroll
     for (int number = 0; number < LAST; ++number)

@@ -144,20 +144,6 @@ parameters = { TURNED = 1, CLUSTER = 4, PANEL = 8, GRAIN = 16, ACROSS = 2 }
 block_threads = "stays"
 
 [[variants]]
-id = "wgmma_store_turned_192"
-rung = 683.97
-shape_of = "wgmma_store_panels"
-title = "Turned, 192 columns"
-idea = "As wgmma_store_turned_2x2, by three warpgroups: where rows start within lines of 128 bytes, each costs two, and larger tiles fetch fewer."
-after = "wgmma_store_turned_2x2"
-change = "Another split of C: block_threads rise. 568x4184x5816 takes 49.7 us on an H100, not 58.2 by wgmma_store_192_beside."
-bottleneck = "Shared memory, from which three warpgroups read the same rows of A."
-parameters = { TURNED = 1, BM = 192, WIDEST = 192, CLUSTER = 4, PANEL = 8, GRAIN = 16, PIECES = 0, ACROSS = 2 }
-
-[variants.moves]
-block_threads = "rises"
-
-[[variants]]
 id = "wgmma_store_turned_64"
 rung = 683.975
 shape_of = "wgmma_store_panels"
@@ -231,7 +217,7 @@ swizzle_bytes = 128
 entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["384 if BM == 256 or IN_TURN else 128 + 2 * BM"]
-grid = ["(min(CLUSTERS, TILES) if IN_TURN else cdiv(TILES, WAVES)) * CLUSTER"] # no more than fill all waves evenly
+grid = ["STEP * CLUSTER"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + HELD * 16 * WARPS)"
 
 [constants]
@@ -256,23 +242,24 @@ ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
 BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
 TILES = "ROWS * cdiv(WIDTH, BN * BESIDE)" # of C, as many as a cluster has blocks
 WAVES = "cdiv(TILES, CLUSTERS)" # of them
+STEP = "min(CLUSTERS, TILES) if IN_TURN else cdiv(TILES, WAVES)" # tiles at once: no more than fill all waves evenly
 GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # by which clusters are placed
 WHOLE_ROWS = "cdiv(TILES, WAVES) * ROWS // TILES" # of clusters, whose tiles run at once
 LOW = "PANEL if WHOLE_ROWS >= PANEL or 10 * WIDTH * K > 3 * l2_bytes else 4 if WHOLE_ROWS >= 4 else min(2, max(1, WHOLE_ROWS))" # rows of a panel: whole ones where the L2 cache holds what each wave shares then; a power of two, so that every eighth cluster, which is of the same GPC, has the same row
 HIGH = "(LOW if CLUSTER <= 2 else PANEL) if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64" # rows of clusters whose tiles run together; in a single wave those whose own operand is the same
-IN_A = "33 * min(1, K % 64) + 16 * min(1, K % 32) + 45 * min(1, K % 16)" # hundredths of a line more for each 128 bytes of a row of A, as rows start within lines and within sectors,
-IN_B = "33 * min(1, N % 64 + (0 if TURNED else BN % 64)) + 16 * min(1, N % 32 + (0 if TURNED else BN % 32)) + 45 * min(1, N % 16)" # and of B
+IN_A = "65 * min(1, K % 64) + 13 * min(1, K % 32) + 54 * min(1, K % 16)" # hundredths of a line more for each 128 bytes of a row of A, as rows start within lines and within sectors,
+IN_B = "65 * min(1, N % 64 + (0 if TURNED else BN % 64)) + 13 * min(1, N % 32 + (0 if TURNED else BN % 32)) + 54 * min(1, N % 16)" # and of B
 IN_ROWS = "IN_B if TURNED else IN_A"
 IN_COLUMNS = "IN_A if TURNED else IN_B"
-WHOLE = "67 if GPCS == 8 and (CLUSTER == 1 or 8 * (ROWS if BESIDE == 2 else TILES // ROWS) >= TILES) else 100" # of a hundred that start no row within lines, of what each block fetches for itself: SMs of a GPC ask once for what they fetch alike at the same time
+WHOLE = "88 if GPCS == 8 and (CLUSTER == 1 or 8 * (ROWS if BESIDE == 2 else TILES // ROWS) >= TILES) else 100" # of a hundred that start no row within lines, of what each block fetches for itself: SMs of a GPC ask once for what they fetch alike at the same time
 LINES = "BM * (100 + IN_ROWS if IN_ROWS or BESIDE > 1 else WHOLE) // BESIDE + BN * BESIDE * (100 + IN_COLUMNS if IN_COLUMNS or BESIDE == 1 else WHOLE) // CLUSTER" # hundredths, that a block fetches for a tile of k
 FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes" # cycles, from the L2 cache, the wider the larger it is,
-READ = "7 * BM // 4" # from shared memory,
+SHARED = "49 * BM // 40 + BM * BN // 200 + 33 * (BM + cdiv(BN, 64) * 64) // 80" # of shared memory, which each 64 rows read and the copy engine fills,
 MULTIPLIED = "BM * BN * 41 // 1600" # and for the products
-MOST = "max(FETCHED, READ, MULTIPLIED)"
+MOST = "max(FETCHED, SHARED, MULTIPLIED)"
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 STREAMED = "48000 * (M + N) * K // (l2_bytes * WAITS)" # each of which takes so long from memory in any shape,
-BUSY = "WAITS * (55 + max(STREAMED, MOST + 27 * (FETCHED ** 2 + READ ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (100 * MOST)))" # with what of the shorter is not hidden
+BUSY = "WAITS * (44 + max(STREAMED, MOST + 19 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (200 * MOST)))" # with what of the shorter is not hidden
 CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY" # of two warpgroups each multiplies, then writes
 LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN and not TURNED else 0" # whether a tile's results wait in registers, and are written to C beside the next one's products
 WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) * (3 if LATE and N % 64 == 0 else 4) // 256" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first; of whole lines a quarter beside products
@@ -350,19 +337,19 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // Coordinates.
     const int t = threadIdx.x;
     const int warp = of_warp(t / 32);
-    const int height = TURNED ? N : M, width = TURNED ? M : N; // of C as it is multiplied
-    const int tiles_m = (height + BM * BELOW - 1) / (BM * BELOW); // of C, as many as a cluster has blocks
-    const int tiles_n = (width + BN * BESIDE - 1) / (BN * BESIDE);
-    const int tiles = tiles_m * tiles_n;
+    const int tiles_n = TILES / ROWS; // of C, as many as a cluster has blocks: known, as divisions by what is not take long
     const int depth = (K + BK - 1) / BK; // tiles of k
     const int rank = blockIdx.x % CLUSTER;
     const int own = place_by_gpc<GPCS, CLUSTER>(); // tile of the block
     const auto find = [&](int tile, int &m0, int &n0) {
         const int panel = tile / (HIGH * tiles_n);
         const int in_panel = tile % (HIGH * tiles_n);
-        const int height = min(HIGH, tiles_m - panel * HIGH); // the last panel may be lower
-        const int column = panel % 2 ? tiles_n - 1 - in_panel / height : in_panel / height; // begin where the last one ended
-        m0 = ((panel * HIGH + in_panel % height) * BELOW + rank % BELOW) * BM;
+        constexpr int LEFT = (ROWS - 1) % HIGH + 1; // rows of the last panel, which may be lower
+        const bool last = panel == (ROWS - 1) / HIGH;
+        const int along = last ? in_panel / LEFT : in_panel / HIGH;
+        const int row = in_panel - along * (last ? LEFT : HIGH);
+        const int column = panel % 2 ? tiles_n - 1 - along : along; // begin where the last one ended
+        m0 = ((panel * HIGH + row) * BELOW + rank % BELOW) * BM;
         n0 = (column * BESIDE + rank / BELOW) * BN;
     };
 
@@ -371,8 +358,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // tiles whose last stage it has seen. Behind the tiles are HELD pieces of C for each warp.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES + 2 * IN_TURN];
-    const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
-    const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
+    const unsigned stages = of_warp((unsigned)__cvta_generic_to_shared(shared)); // here, not anew for each tile of k
+    const unsigned full = of_warp((unsigned)__cvta_generic_to_shared(barriers));
     const unsigned empty = full + 8 * STAGES;
     const unsigned passed = empty + 8 * STAGES;
     const auto meet = [] {
@@ -400,18 +387,23 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         // The warpgroup that fetches: one warp of it.
         if (WARPS > 4)
             shrink_to<WARPS == 8 ? 40 : 32>();
-        unsigned turn = 0;
-        bool back = false; // every other tile takes k from its end, where the L2 cache still holds what others took last
-        for (int tile = own; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER, back = !back) {
+        Turn<STAGES> turn;
+#pragma unroll 1
+        for (int number = 0; warp == 0 && number < WAVES; ++number) {
+            const int tile = own + number * STEP;
+            if (tile >= TILES)
+                break;
             int m0, n0;
             find(tile, m0, n0);
-            for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
-                const int k0 = (back ? depth - 1 - k_tile : k_tile) * BK;
-                const unsigned stage = stages + turn % STAGES * STAGE;
-                const unsigned barrier = full + 8 * (turn % STAGES);
-                wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
+            // Every other tile takes k from its end, where the L2 cache still holds what others took last.
+            const int step = number % 2 ? -BK : BK;
+            int k0 = number % 2 ? (depth - 1) * BK : 0;
+#pragma unroll 1
+            for (int k_tile = 0; k_tile < depth; ++k_tile, k0 += step, turn.advance()) {
+                wait(empty + 8 * turn.stage, turn.parity ^ 1); // at once in the first round
                 if (elected())
-                    fetch_tiles<BELOW, BESIDE>(stage, &A_map, &B_map, B_REST_MAP, k0, m0, n0, rank, barrier);
+                    fetch_tiles<BELOW, BESIDE>(stages + turn.stage * STAGE, &A_map, &B_map, B_REST_MAP, k0, m0, n0, rank,
+                                               full + 8 * turn.stage);
             }
         }
     } else {
@@ -423,14 +415,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         const unsigned pieces = stages + STAGES * STAGE + (warp - 4) / WRITERS * HELD * PIECE;
         const int lane = t % 32;
         const bool fetches_for_us = lane < CLUSTER && (lane % BELOW == rank % BELOW || lane / BELOW == rank / BELOW);
-        const auto release = [&](unsigned turn) {
+        const auto release = [&](unsigned stage) {
             if (CLUSTER == 1)
-                arrive_at_all<1>(empty + 8 * (turn % STAGES));
+                arrive_at_all<1>(empty + 8 * stage);
             else if (fetches_for_us)
-                arrive_at_block(empty + 8 * (turn % STAGES), lane);
+                arrive_at_block(empty + 8 * stage, lane);
         };
-        unsigned turn = 0;
-        int number = 0; // of the block's tiles
+        Turn<STAGES> turn;
+        unsigned before = 0; // stage of the tile of k before
         unsigned packed[BN / 4];
         int m_packed = 0, n_packed = 0;
         int stored = BN; // columns of the tile before that are on their way to C: a piece every other tile of k
@@ -442,34 +434,36 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             stored += ROW;
         };
 #pragma unroll 1
-        for (int tile = own; tile < tiles; tile += gridDim.x / CLUSTER, ++number) {
+        for (int number = 0; number < WAVES; ++number) { // of the block's tiles
+            const int tile = own + number * STEP;
+            if (tile >= TILES)
+                break;
             if (IN_TURN && number % 2 != group) {
-                turn += depth; // which the other warpgroup has
+                turn.skip(depth); // which the other warpgroup has
                 continue;
             }
             if (IN_TURN && number > 0) // a barrier tells two times apart, not three
                 wait(passed + 8 * (group ^ 1), (number - 1) / 2 % 2);
-            int m0 = 0, n0 = 0;
-            if (number == 0)
-                find(tile, m0, n0); // while the first tiles of k come
             float sum[GROUP_ROWS * BN / 128];
 #pragma unroll 1
-            for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
-                wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
-                multiply_tiles(sum, stages + turn % STAGES * STAGE, m_group, k_tile > 0);
-                if (number > 0 && k_tile == 0)
-                    find(tile, m0, n0); // while tensor cores multiply
+            for (int k_tile = 0; k_tile < depth; ++k_tile) {
+                wait(full + 8 * turn.stage, turn.parity);
+                multiply_tiles(sum, stages + turn.stage * STAGE, m_group, k_tile > 0);
                 if (LATE && stored < BN && k_tile > 0 && (k_tile + group) % 2)
                     store_next(); // one warpgroup after the other, while products go on
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
                 if (k_tile > 0)
-                    release(turn - 1);
+                    release(before);
+                before = turn.stage;
+                turn.advance();
             }
             if (IN_TURN && t % 32 == 0)
                 arrive_at(passed + 8 * group);
+            int m0, n0;
+            find(tile, m0, n0); // while tensor cores multiply
             wait_for_products<0>();
-            release(turn - 1);
+            release(before);
             while (LATE && stored < BN) // of few k
                 store_next();
 #pragma unroll

@@ -127,6 +127,26 @@ static __device__ __forceinline__ void meet_cluster_in_order()
                  "barrier.cluster.wait.acquire;" ::
                      : "memory");
 }
+// Goes through COUNT stages of shared memory round after round: which is next, and in a round of which parity. Counted, as
+// dividing by COUNT takes as long as multiplying a narrow tile.
+template <int COUNT> struct Turn {
+    unsigned stage = 0, parity = 0;
+
+    __device__ __forceinline__ void advance()
+    {
+        if (++stage == COUNT) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+    __device__ __forceinline__ void skip(unsigned count)
+    {
+        stage += count;
+        parity ^= stage / COUNT % 2;
+        stage %= COUNT;
+    }
+};
+
 // Arrive, and have the barrier wait for so many bytes of copies too.
 static __device__ __forceinline__ void expect_bytes(unsigned barrier, int bytes)
 {

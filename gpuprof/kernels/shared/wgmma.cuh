@@ -20,6 +20,12 @@ static __device__ __forceinline__ unsigned long long rows_of_columns(unsigned ad
     return 1ull << 62 | 64ull << 32 | (unsigned long long)(block >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
+// The same so many bytes further on within shared memory, which its lower half alone says.
+static __device__ __forceinline__ unsigned long long further(unsigned long long tile, unsigned bytes)
+{
+    return tile & 0xffffffffull << 32 | (unsigned)tile + bytes / 16;
+}
+
 // Before products whose sums the warps have touched otherwise.
 static __device__ __forceinline__ void begin_products()
 {
