@@ -216,12 +216,12 @@ class BulkCopies:
             if left.any():
                 self.tracked.append(replace(arrival, mask=arrival.mask.of(left)))
 
-    def observe(self, columns: Columns, mask: Mask, live: Bools, line: int) -> None:
-        """The threads in `mask` have seen a phase of each one's barrier end."""
+    def observe(self, columns: Columns, mask: Mask, passed: Bools, live: Bools, line: int) -> None:
+        """Threads in `mask`, those that `passed`, have seen a phase of each one's barrier end."""
         if not self.events.listeners:
             self._loads = [copy for copy in self._loads if not copy.arrived]
             return
-        for column, part in mask.divided(columns):
+        for column, part in mask.of(passed).divided(columns):
             self._observe(column, self._whole_warps(part.lanes), live, line)
 
     def _observe(self, column: int, lanes: Bools, live: Bools, line: int) -> None:

@@ -48,7 +48,7 @@ class SharedGroup:
         self._known: dict[tuple[bytes, tuple[int, ...]], _Pattern] = {}
         self._last: _Pattern | None = None
         #: What was made of lanes that lie to each other as one object says, so far from a multiple of 128.
-        self._made: Kept[tuple[Lanes, Mask, Lanes, _Pattern | None]] = Kept(_MADE)
+        self._made: Kept[tuple[Lanes, Mask, Lanes, tuple[int, int], _Pattern | None]] = Kept(_MADE)
 
     def count(self, place: Spread, mask: Mask) -> bool:
         """Count an access of all members by its pattern; False if it is to be examined lane by lane.
@@ -58,44 +58,54 @@ class SharedGroup:
         if mask.whole_warps is None:
             return False
         rest, lanes, moved = place.moving & (PERIOD - 1), place.pattern, place.moving
-        if len(lanes) == 1 and not np.count_nonzero(rest != rest[:1]):
+        first = int(rest.item(0))
+        if len(lanes) == 1 and not np.count_nonzero(rest != first):
             # All blocks are a multiple of 128 bytes apart. The objects stay alive with what is kept of them.
-            key, moved = (id(lanes), id(mask), int(rest[0, 0, 0])), moved - rest
-            *_, start, found = self._made.of(
-                key, lambda: (lanes, mask, *self._examined(lanes + rest[:1], mask))
+            _, _, start, ends, found = self._made.of(
+                (id(lanes), id(mask), first), lambda: (lanes, mask, *self._examined(lanes + first, mask))
             )
+            least, most = int(moved.min()) - first, int(moved.max()) - first
         else:
-            start, found = self._examined(lanes + moved, mask)
-            moved = _NOTHING
+            start, ends, found = self._examined(lanes + moved, mask)
+            first, moved, least, most = 0, _NOTHING, 0, 0
         if found is None:
             return False
-        begins = start + moved
-        if begins.min() + found.low < self._low or begins.max() + found.high > self._high:
+        if ends[0] + least < self._low or ends[1] + most > self._high:
             # Those of the warps that run it.
+            begins = start + (moved - first)
             begins = begins[np.broadcast_to(mask.narrowed_to((*begins.shape[:2], 1)), begins.shape)]
             if begins.min() + found.low < self._low or begins.max() + found.high > self._high:
                 return False
         found.used += mask.active_warps[..., 0]
         return True
 
-    def _examined(self, address: Lanes, mask: Mask) -> tuple[Lanes, _Pattern | None]:
-        """Return the multiples of 128 bytes below each warp's first lane, and the pattern from there."""
+    def _examined(self, address: Lanes, mask: Mask) -> tuple[Lanes, tuple[int, int], _Pattern | None]:
+        """Return the multiples of 128 bytes below each warp's first lane, and the pattern from there.
+
+        Between them stand the first and the last place of any lane.
+        """
         start = address[..., :1] & -PERIOD
-        distances, active = address - start, mask.narrowed_to((*address.shape[:2], 1))
+        found = self._pattern(address - start, mask)
+        ends = (0, 0) if found is None else (int(start.min()) + found.low, int(start.max()) + found.high)
+        return start, ends, found
+
+    def _pattern(self, distances: Lanes, mask: Mask) -> _Pattern | None:
+        """Return the pattern of warps by how far lanes are from a multiple of 128 bytes, if they have one."""
+        active = mask.narrowed_to((*distances.shape[:2], 1))
         if self._last is not None and _are(distances, self._last.distances, active):
-            return start, self._last
+            return self._last
         first, warps = active.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
         pattern = np.where(active.any(axis=0), distances[first, warps], 0).astype(np.int64)
         if not _are(distances, pattern, active):
-            return start, None
+            return None
         key = pattern.tobytes(), pattern.shape
         if key not in self._known:
             if any(((pattern + access.offset) & (access.size - 1)).any() for access in self._accesses):
-                return start, None
+                return None
             used = np.zeros((mask.blocks, mask.warps), dtype=np.int64)
             self._known[key] = _Pattern(pattern, int(pattern.min()), int(pattern.max()), used)
         self._last = self._known[key]
-        return start, self._last
+        return self._last
 
     def settle(self, tally: Tally) -> None:
         for pattern in self._known.values():

@@ -192,7 +192,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
         if passed.any():
             batch.events.touch(Access.MBARRIER, pattern, item.line)
             if not relaxed:
-                batch.bulk.observe(columns, mask.of(passed), batch.live.lanes, item.line)
+                batch.bulk.observe(columns, mask, passed, batch.live.lanes, item.line)
         if not done.all() and (failed := ~done & mask.lanes).any():
             batch.bulk.deliver(columns, failed)
             still = failed & ~over()
