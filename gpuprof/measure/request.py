@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
+from os.path import isfile
 from pathlib import Path
 
 from msgspec import Struct
@@ -128,9 +129,12 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
     if not path.endswith(KERNEL_ENDINGS):
         path, variant = name, ""
     if not path.endswith(KERNEL_ENDINGS):
-        if Path(name).is_file():
-            raise InputError(f"{name} is no kernel file.", fix=instead_of(Path(name)))
-        return ladder.matching(name)
+        try:
+            return ladder.matching(name)
+        except InputError:
+            if isfile(name):
+                raise InputError(f"{name} is no kernel file.", fix=instead_of(Path(name))) from None
+            raise
     file = load_kernels(Path(path), ladder.operation, command)
     if file.operation != ladder.operation:
         raise HeaderError(

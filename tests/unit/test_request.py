@@ -152,6 +152,15 @@ def test_what_names_no_kernel_is_refused(names, words):
         chosen("gemm", names)
 
 
+def test_a_file_that_is_called_like_a_kernel_hides_it_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("naive", "mine.cuh"):  # as a compiled program of it may be
+        (tmp_path / name).touch()
+    assert [kernel.id for kernel in chosen("gemm", ["naive"])] == ["naive"]
+    with pytest.raises(InputError, match=r"mine\.cuh is no kernel file"):
+        chosen("gemm", ["mine.cuh"])
+
+
 def test_two_files_of_one_name_are_refused_not_dropped(tmp_path):
     paths = []
     for directory in ("a", "b"):
