@@ -156,7 +156,8 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: 
 
     Without any, another sentence.
     """
-    word, spellings = word.lower(), {name.lower(): name for name in known}
+    # The dashes of options say nothing: with them short ones would all be alike.
+    word, spellings = word.lower().lstrip("-"), {name.lower().lstrip("-"): name for name in known}
     holding = [name for name in spellings if word and word in name]
     begun = [name for name in holding if name.startswith(word)]
     near = begun or get_close_matches(word, spellings, n=most, cutoff=0.6) or holding

@@ -200,6 +200,8 @@ class _GateReader:
     def _clause(self, named: ast.expr, relation: ast.cmpop, value: ast.expr, *, changed: bool) -> Clause:
         holds, given = COMPARISONS.get(type(relation)), self._literals.get(value.col_offset)
         if holds is None or given is None or not isinstance(named, ast.Name | ast.Attribute):
+            if isinstance(named, ast.Name | ast.Attribute) and isinstance(value, ast.Name):
+                raise self._error(value, f"{value.id} is no value.", f"Text stands in quotes: '{value.id}'")
             raise self._error(named, "this is no condition.", _EXAMPLES)
         name = ast.unparse(named)
         figure = None if name in IDENTITY or name == "verdict" else self._figure(named, name)

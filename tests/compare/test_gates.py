@@ -69,6 +69,7 @@ def test_outcome(text, outcome):
         ("bound > 3", 8, "is text, not a number"),
         ("bound > 'shared'", 0, "cannot be more or less"),
         ("bound == 'warp drive'", 9, "no part of a device"),
+        ("kernel == naive", 10, "naive is no value"),
         ("kernel == 3", 10, "is text, not a number"),
         ("change(kernel) == 'x'", 7, "does not change"),
         ("time in 3", 0, "no condition"),

@@ -154,6 +154,7 @@ def test_mistake_gets_its_sentence_and_leaves_nothing_behind(refused, tmp_path, 
     mistake=[
         (["gemm", "--bogus"], "gpuprof: No such option: --bogus."),
         (["gemm", "--sizess", "64"], "gpuprof: No such option: --sizess.\n  Did you mean --sizes"),
+        (["report", "--html", "-"], "gpuprof: No such option: --html.\n  `"),
         (["nothing"], "gpuprof: No such command 'nothing'.\n  The commands: attention, gemm, "),
         (["new", "a.cu"], "Missing argument 'FILE.cu': the kernel file to write"),
         (["my kernel.cu"], "No such command 'my kernel.cu'.\n  Did you mean `gpuprof run 'my kernel.cu'`?"),

@@ -236,7 +236,7 @@ def test_local_workers_leave_ctrl_c_to_who_started_them():
 
 def test_local_workers_need_a_gpu_each(monkeypatch):
     monkeypatch.setattr(connections, "_gpus_here", lambda: ["0"])
-    with pytest.raises(BackendUnavailable, match="needs 2 GPUs, one a worker; this machine has 1 GPU"):
+    with pytest.raises(BackendUnavailable, match="needs a GPU for each worker; this machine has 1 GPU"):
         connections.connect("local:2", gpus=True)
 
 

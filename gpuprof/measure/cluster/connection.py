@@ -221,8 +221,8 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     if gpus and len(visible) < count:
         has = f"{len(visible) or 'no'} GPU{'s' if len(visible) > 1 else ''}"
         raise BackendUnavailable(
-            f"--cluster {address} needs {count} GPUs, one a worker; this machine has {has}.",
-            fix="Ask for fewer workers, or execute: --device sim.",
+            f"--cluster {address} needs a GPU for each worker; this machine has {has}.",
+            fix=f"{'Ask for fewer workers, or execute' if visible else 'Execute'}: --device sim.",
         )
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
