@@ -90,7 +90,7 @@ class _Finder:
         self._roots = tuple(resolved for folder in (own, *folders) if (resolved := _resolved(folder)))
 
     def places(self, text: str, folder: Path) -> Places:
-        """Where the files are that a text includes that stands in a folder; last, with -I of its own."""
+        """Where the files are that a text in a folder includes; last, in the kernel file's own."""
         includes = included_names(text)
         places = {}
         for name in includes.quoted:

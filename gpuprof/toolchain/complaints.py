@@ -241,7 +241,8 @@ def _about_file(program: NvrtcProgram, name: str) -> str:
     if package := package_of(name):
         return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
     return (
-        f"It is looked for beside the file that includes it and the kernel file, and as DIR/{name} of -I DIR."
+        "It is looked for beside the file that includes it and the kernel file, in the header's include"
+        f" folders and as DIR/{name} of -I DIR."
     )
 
 
