@@ -190,6 +190,8 @@ class TestCommand:
         said = " ".join(of_folder.stdout.split())
         assert re.search(r"node20 rack r2 [34]\.\d % slower over its \d+ cases", said)
         assert f"left out: {folder / 'notes.json'}" in said
+        assert "it has no schema_version" in said
+        assert "schema_version." not in said
         of_pattern = command("fleet", "*/results.json", cwd=folder)
         assert "21 cards, 1 outlier" in of_pattern.stdout
 
