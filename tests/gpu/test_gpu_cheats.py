@@ -35,7 +35,7 @@ def honest(backend):
 
 #: What looks for memory that it was not given may end the context, and what holds something that its own time
 #: would tell is held against itself.
-APART = {"knows_the_seed", "kept_beside", "kept_in_shared", "held_in_l2"}
+APART = {"knows_the_seed", "reads_the_reference", "kept_beside", "kept_in_shared", "held_in_l2"}
 
 
 @pytest.mark.parametrize("name", [name for name in CHEATS if name not in APART])
