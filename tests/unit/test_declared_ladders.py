@@ -109,7 +109,7 @@ def test_they_need_no_code():
     assert declared_only >= {"reduce", "softmax"}
 
 
-@pytest.mark.parametrize(("name", "said"), [("b", "before it of b"), ("a", "before it with other fields")])
+@pytest.mark.parametrize(("name", "said"), [("b", "the path before it b"), ("a", "declares a unlike")])
 def test_what_tells_two_operations_apart_is_said(name, said):
     text = """/*gpuprof
 operation = "{0}"
