@@ -243,11 +243,14 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
 
 def _untold(run: Run, ladder: SizeLadder) -> Answer:
     """What is left to say where no kernel has a time or a bound."""
-    rungs = [rung for rung in ladder.rungs if not (rung.is_reference or rung.is_ceiling)] or ladder.rungs
+    candidates = [rung for rung in ladder.rungs if not (rung.is_reference or rung.is_ceiling)]
+    rungs = candidates or ladder.rungs
     usable = sum(status_of(run, rung.case).usable for rung in rungs)
     kernels = numbers.plural(len(rungs), "kernel")
     if run.backend == "none":
         lead = f"nothing ran: {usable} of {kernels} compiled"
+    elif usable and not candidates:
+        lead = "no answer: only a ceiling ran, which bounds what other kernels can reach"
     else:
         skipped = all(rung.case.outcome == "skipped" for rung in rungs)
         ran = f"{usable} of {kernels} ran{'' if skipped else ' correctly'}"

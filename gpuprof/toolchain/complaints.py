@@ -241,7 +241,7 @@ def _about_file(program: NvrtcProgram, name: str) -> str:
     if package := package_of(name):
         return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
     return (
-        "It is looked for beside the file that includes it and the kernel file, in the header's include"
+        f"{name} is looked for beside the file that includes it and the kernel file, in the header's include"
         f" folders and as DIR/{name} of -I DIR."
     )
 
@@ -294,7 +294,8 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
                 where = f"line {line_of(code, match.start())}{file and f' of {file}'}"
                 asked = " and ".join(f"`{text}`" for text in conditions)
                 return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
-    words = (*_BUILT_IN, *re.findall(r"[A-Za-z_]\w*", masked(program.source)))
+    code = re.sub(r"^[ \t]*#[ \t]*include\b.*", "", masked(program.source), flags=re.MULTILINE)
+    words = (*_BUILT_IN, *re.findall(r"[A-Za-z_]\w*", code))
     spellings = {word.lower(): word for word in words if word != name}
     near = get_close_matches(name.lower(), spellings, n=1, cutoff=_ALIKE) if name[2:] else ()
     return f"Did you mean {spellings[near[0]]}? {fix}" if near and fix else fix

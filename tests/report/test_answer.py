@@ -3,6 +3,7 @@
 """The answer of a ladder: data that every renderer picks from, and never more than is known."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -27,6 +28,7 @@ from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.api import measured_run as api
 from gpuprof.errors import InputError, ToolError
+from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.results import Measurement, Model, Run
 
@@ -48,6 +50,14 @@ def test_a_library_is_none_of_the_kernels_that_ran_correctly() -> None:
     cases = [case if case.kernel == "cublas" else replace(case, **wrong) for case in held.cases]
     (found, *_) = answers(replace(held, cases=tuple(cases)))
     assert found.lead.startswith("no answer: 0 of ")
+
+
+def test_a_ceiling_alone_is_no_answer() -> None:
+    held = read_run(Path(__file__).parents[2] / "samples" / "reduce-h200.json")
+    cases = [case for case in held.cases if case.kernel == "read_all"]
+    assert {answer.lead for answer in answers(replace(held, cases=tuple(cases)))} == {
+        "no answer: only a ceiling ran, which bounds what other kernels can reach"
+    }
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,9 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     fenced = refusal(f"```cuda\n{KERNEL}")
     assert fenced.fix == "The line is no C++: ```cuda"
     misspelt = refusal('#include "mine.h"\n__global__ void k(int *x) { *x = threadIdxx.x; }')
-    assert misspelt.fix.startswith("Did you mean threadIdx? Else: It is looked for")
+    assert misspelt.fix.startswith("Did you mean threadIdx? Else: mine.h is looked for")
+    named = refusal('#include "lib/nope.h"\n__global__ void k(int *x) { *x = LIBX; }')
+    assert named.fix.startswith("lib/nope.h is looked for")
     drawn = "__global__ void k(float *x) { *x = curand_uniform(nullptr); }"
     assert "nvidia-curand" in refusal(f"#include <a.h>\n#include <curand_kernel.h>\n{drawn}").fix
 
