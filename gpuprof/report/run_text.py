@@ -188,9 +188,10 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         facts.append(("not modelled", f"not modelled: {listed([*answer.unknown], 2)}"))
     if answer.alias:
         facts.append(("chosen by", answer.alias))
-    action = answer.action.text if answer.action and not pending else ""
-    if action and answer.overhead and answer.overhead.text in action:  # which is said already
-        action = answer.action.brief if answer.action else ""
+    action = ""
+    if answer.action and not pending:
+        is_said = answer.overhead is not None and answer.overhead.text in answer.action.text
+        action = answer.action.brief if is_said else answer.action.text
     return AnswerTile(
         _TIMES[answer.kind][1],
         size,
