@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.warp_clocks import Times, WarpClocks
+from gpuprof.executor.memory.warp_rows import changes
 
 _Numbers = NDArray[np.int64]
 #: Moments of sets of releases that are kept in tables.
@@ -245,7 +246,7 @@ class Knowledge:
     def _by_warp(self, place: _Numbers, threads: _Numbers) -> list[tuple[int, tuple[list[int], _Numbers]]]:
         """Return the places that each warp uses and its threads, warps in the order in which they come."""
         warps = threads // WARP
-        starts = np.flatnonzero(np.append(True, warps[1:] != warps[:-1]))
+        starts = np.flatnonzero(changes(warps))
         ends = np.append(starts[1:], len(warps))
         return [
             (int(warps[a]), (list(dict.fromkeys(place[a:b].tolist())), threads[a:b]))

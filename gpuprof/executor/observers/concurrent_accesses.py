@@ -27,6 +27,7 @@ from gpuprof.executor.memory.moments import (
     with_kind,
 )
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.memory.warp_rows import changes
 
 #: Accesses kept for `unordered` alone before those that others of the same thread follow are dropped.
 _KEPT = 1 << 20
@@ -196,8 +197,7 @@ class ConcurrentAccesses:
         stays = np.zeros(len(place), dtype=np.bool_)
         stays[unordered(held, order, who, before)] = True
         wider = np.where(stays, _widened(held, who, order), ONE)
-        begins = np.ones(len(place), dtype=np.bool_)
-        begins[1:] = place[1:] != place[:-1]
+        begins = changes(place)
         start = np.flatnonzero(begins)
         if len(start) < len(place):  # several threads at one place, in this very instruction
             first = np.repeat(start, np.diff(np.append(start, len(place))))
