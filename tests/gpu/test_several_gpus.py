@@ -14,6 +14,7 @@ from processes import workers_of
 import gpuprof
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
+from gpuprof.measure.run import Progress
 
 #: From here on a time is steady enough for 1 %.
 _STEADY_US = 50.0
@@ -121,14 +122,8 @@ def test_cluster_with_a_worker_a_gpu_measures_the_same(alone, kernels):
 def test_process_of_one_gpu_that_is_killed_costs_nothing(two_gpus, kernels):
     """A worker that is killed from outside is replaced, and its case is measured again."""
 
-    class Killer:
+    class Killer(Progress):
         done = 0
-
-        def opened(self, *_):
-            pass
-
-        def started(self, *_):
-            pass
 
         def finished(self, _):
             self.done += 1
