@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpuprof.comparison.outliers import Outlier
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
     from gpuprof.kernels.paths import Source
+    from gpuprof.measure.run import Progress
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ _PLACES = {
     "Run": "gpuprof.api.measured_run:MeasuredRun",
     "Case": "gpuprof.api.measured_run:MeasuredCase",
     "Outlier": "gpuprof.comparison.outliers",
+    "Progress": "gpuprof.measure.run",
     "Source": "gpuprof.kernels.paths",
     **dict.fromkeys(_ERRORS, "gpuprof.errors"),
 }
@@ -51,6 +53,7 @@ __all__ = [
     "Interrupted",
     "NotMeasured",
     "Outlier",
+    "Progress",
     "ResultsError",
     "Run",
     "Search",

@@ -122,7 +122,7 @@ def profile(
         save: A results file that holds every case as soon as it is done.
         resume: Instead of `save`: the results file of a run that was stopped, which goes on there; what it
             holds is not measured again. What is asked for must be the same.
-        progress: Told about every step.
+        progress: Told about every step: a subclass of `gpuprof.Progress`.
         **options: As below.
 
     Returns:

@@ -14,7 +14,6 @@ from processes import workers_of
 import gpuprof
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
-from gpuprof.measure.run import Progress
 
 #: From here on a time is steady enough for 1 %.
 _STEADY_US = 50.0
@@ -122,7 +121,7 @@ def test_cluster_with_a_worker_a_gpu_measures_the_same(alone, kernels):
 def test_process_of_one_gpu_that_is_killed_costs_nothing(two_gpus, kernels):
     """A worker that is killed from outside is replaced, and its case is measured again."""
 
-    class Killer(Progress):
+    class Killer(gpuprof.Progress):
         done = 0
 
         def finished(self, _):
