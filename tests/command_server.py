@@ -179,6 +179,18 @@ def fork_workers() -> None:
     starting.subprocess = SimpleNamespace(Popen=_start, PIPE=subprocess.PIPE)
 
 
+#: Names what commands do without: nvdisasm takes longer to start than most kernels of tests to run.
+UNREAD = "TESTS_READ_NO_MACHINE_CODE"
+
+
+def read_no_machine_code(replace: Callable[[object, str, object], None] = setattr) -> None:
+    """Have this process, and workers that it forks, disassemble nothing, and so model no times."""
+    from gpuprof.backends.sim.instructions import Links, NoLink
+
+    replace(Links, "begin", lambda *_: None)
+    replace(Links, "_link", lambda *_: NoLink("this test counts none of its instructions."))
+
+
 def _load() -> None:
     """Load what commands and their workers import and read once, by commands that touch most of it."""
     if sys.argv[2:] != ["site"]:  # whose driver is loaded with it, and reads the environment then
@@ -231,4 +243,6 @@ def _take_over(asked: int, output: int, errors: int) -> None:
 if __name__ == "__main__":
     _load()
     if _next_command(socket.socket(fileno=int(sys.argv[1]))):
+        if UNREAD in os.environ:
+            read_no_machine_code()
         runpy.run_module("gpuprof", run_name="__main__", alter_sys=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-from command_server import MAY_FORK, fork_workers
+from command_server import MAY_FORK, UNREAD, fork_workers, read_no_machine_code
 
 from gpuprof.errors import ExitCode
 from gpuprof.machine import configure_interpreter
@@ -51,6 +51,15 @@ def compile_cache(tmp_path_factory):
         del os.environ["GPUPROF_CACHE_DIR"]
     else:
         os.environ["GPUPROF_CACHE_DIR"] = previous
+
+
+@pytest.fixture(scope="module")
+def unread():
+    """For files without a test of machine code or modelled times, which there are none of then."""
+    with pytest.MonkeyPatch.context() as patch:
+        read_no_machine_code(patch.setattr)
+        patch.setenv(UNREAD, "1")
+        yield
 
 
 #: What pyproject.toml has `-m` be.

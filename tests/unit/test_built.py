@@ -24,6 +24,8 @@ from gpuprof.toolchain import assembling
 from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx, target_in
 from gpuprof.toolchain.nvrtc import compiler_options
 
+pytestmark = pytest.mark.usefixtures("unread")
+
 HEADER = """
 operation = "scale_rows"
 dimensions = ["n"]
