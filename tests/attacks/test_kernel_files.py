@@ -233,6 +233,7 @@ def test_folders_that_are_typed_may_be_anywhere(places):
     assert len(kernel.headers) == 3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("unit", "end"),
     [

@@ -85,6 +85,7 @@ def cases_of(folder, formula="x", **kernels):
     return {case["kernel"]: case for case in json.loads(results.read_text())["cases"]}
 
 
+@pytest.mark.deep
 def test_kernels_whose_memory_is_not_there_are_skipped_and_the_others_run(tmp_path):
     cases = cases_of(tmp_path, a_variable=VARIABLE, b_workspace=WORKSPACE, c_plain={})
     for name, needed in (("a_variable", "7.5 GiB"), ("b_workspace", "3.7 GiB")):
@@ -94,6 +95,7 @@ def test_kernels_whose_memory_is_not_there_are_skipped_and_the_others_run(tmp_pa
     assert cases["c_plain"]["outcome"] == "ok"
 
 
+@pytest.mark.deep
 def test_formula_whose_memory_is_not_there_says_nothing_of_the_kernel(tmp_path):
     (case,) = cases_of(tmp_path, "x + 0 * sum(ones(700000000))", copy={}).values()
     assert case["outcome"] == "skipped"

@@ -188,6 +188,7 @@ def descendants(pid):
     return family
 
 
+@pytest.mark.deep
 def test_a_local_cluster_is_for_those_that_have_its_key_on_this_machine_alone():
     distributed = pytest.importorskip("distributed")
     connection = connect("local:1", gpus=False)
@@ -206,6 +207,7 @@ def test_a_local_cluster_is_for_those_that_have_its_key_on_this_machine_alone():
         connection.close()
 
 
+@pytest.mark.deep
 def test_a_local_cluster_runs_no_module_of_the_working_directory(tmp_path):
     pytest.importorskip("distributed")
     strange = tmp_path / "strange"

@@ -116,7 +116,7 @@ class TestBars:
         assert ends == pytest.approx([unit * value for value in values], abs=0.02)
 
     def test_of_many_the_slower_are_folded_but_neither_library_nor_first_rung(self) -> None:
-        page = build_page(wide_run())
+        page = build_page(wide_run(kernels=20))
         view = [view for view in page.charts.values() if view["kind"] == "bars"][-1]
         ladder = page.groups[0].sizes[-1].ladder
         shown = [row["name"] for row in view["rows"] if not row["folded"]]

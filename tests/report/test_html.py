@@ -154,6 +154,7 @@ def test_each_word_and_each_reason_is_explained_once(name: str) -> None:
     assert "A counter that gpuprof does not describe" not in reader.text.split("\nGlossary\n")[-1]
 
 
+@pytest.mark.deep
 def test_sixty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
     page = render_html(wide_run())
     assert len(page.encode()) < 5_000_000
@@ -254,7 +255,7 @@ def notebook_of(run: Run) -> PageReader:
 
 
 def test_a_long_run_is_cut_and_says_so() -> None:
-    run = wide_run()
+    run = wide_run(kernels=20)
     page = notebook_of(run)
     assert f"{len(run.cases) - 100} more cases are in the whole report" in page.text
     assert [tag for tag, _ in page.tags].count("tr") == 101

@@ -30,7 +30,7 @@ DRAWN = re.compile(r"<(text|title|desc)[^>]*>([^<]*)</")
 
 
 #: Cases of a sample, from its first to its last: the others have figures of the same kinds.
-MOST_CASES = 30
+MOST_CASES = 12
 
 
 def run_of(name: str) -> Run:

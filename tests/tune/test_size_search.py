@@ -149,6 +149,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LEAST = 0.98
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("space", ["softmax", "gemm", "transpose"])
 def test_few_timings_come_close_to_the_best_of_a_thousand_recorded_points(space, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))

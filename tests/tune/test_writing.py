@@ -69,6 +69,7 @@ def test_a_field_that_cannot_be_followed_is_refused_and_named():
         with_defaults(TILES, kernel, point(TILE=32, UNROLL=4, MODE=-2), read)
 
 
+@pytest.mark.deep
 def test_every_shipped_header_takes_other_defaults_and_keeps_the_rest():
     changed = 0
     for name in shipped_names():

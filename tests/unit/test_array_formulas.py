@@ -220,6 +220,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.deep
 @settings(max_examples=600)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_any_pieces_of_python_have_a_value_or_are_refused(text):
@@ -259,6 +260,7 @@ def composed(smallest, larger, max_leaves):
     )
 
 
+@pytest.mark.deep
 @settings(max_examples=400)
 @given(composed(st.sampled_from("xyviuznks"), LARGER, 6))
 def test_formula_agrees_with_python_over_numpy(formula):
@@ -357,6 +359,7 @@ def test_where_nothing_is_known_nothing_is_listed():
         evaluate("n", {})
 
 
+@pytest.mark.deep
 @given(st.text(max_size=30))
 def test_any_text_gives_an_integer_or_an_expression_error(text):
     with contextlib.suppress(ExpressionError):

@@ -336,5 +336,6 @@ def test_code_that_fails_is_told_of_the_compiler_that_made_it(monkeypatch):
     assert lost
 
 
+@pytest.mark.deep
 def test_a_large_case_is_checked_at_a_size_like_it():
     assert "checked at 4194304, by 2" in remarks(changed("fma", "fma"), size=1 << 28)[0]

@@ -93,14 +93,16 @@ def command_lines():
                 yield line.partition("  #")[0]
 
 
+COMMANDS = typer.main.get_command(app).commands
+
+
 @each(line=command_lines())
 def test_every_command_line_names_commands_and_options_that_exist(line):
     _, name, *words = shlex.split(line.split("||")[0].split("&&")[0])
-    commands = typer.main.get_command(app).commands
     if name.startswith("-") or name == "COMMAND":
         return
-    assert name in commands
-    parameters = commands[name].params
+    assert name in COMMANDS
+    parameters = COMMANDS[name].params
     known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
     for word in words:
         if re.match("--?[a-zA-Z]", word):
@@ -235,6 +237,7 @@ def test_the_page_has_the_line_that_the_committed_run_gives():
     assert "of 197 " in line
 
 
+@pytest.mark.deep
 def test_by_size_takes_what_was_fast():
     kernels = ladder("gemm")
     choosers = [one for one in kernels if one.choices]
@@ -268,9 +271,12 @@ def test_by_size_takes_what_was_fast():
 @pytest.mark.parametrize(
     ("dtype", "tables"),
     [
-        ("f32", ["h200"]),
+        pytest.param("f32", ["h200"], marks=pytest.mark.deep),
         ("f64", ["f64-h200"]),
-        *((of, [f"{of}-h200", f"{of}-h100"]) for of in ("bf16", "tf32", "e4m3")),
+        *(
+            pytest.param(of, [f"{of}-h200", f"{of}-h100"], marks=pytest.mark.deep)
+            for of in ("bf16", "tf32", "e4m3")
+        ),
     ],
 )
 def test_the_costs_of_by_size_are_those_that_the_command_makes(dtype, tables, monkeypatch):

@@ -16,6 +16,8 @@ from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.problems.declaration import load_operation
 
+pytestmark = pytest.mark.deep
+
 PATH = Path("mine.cu")
 #: One sentence: the file, a line of it where the complaint is of one, and no line break.
 SENTENCE = re.compile(r"mine\.(?:cu|toml)(?::(?P<line>[0-9]+))?[: ][^\n]*\.")

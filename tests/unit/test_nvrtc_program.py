@@ -73,9 +73,13 @@ def test_entry_that_is_none_is_told_what_there_is(source, entry, what, fix):
     assert fix in error.fix
 
 
-@pytest.mark.parametrize("names", [sorted(HOST_HEADERS), sorted(HOST_HEADERS, reverse=True)])
-def test_headers_of_the_host_are_harmless_in_any_order(names):
-    includes = "".join(f"#include <{name}>\n" for name in names)
+#: CUDA's own headers of C++ take the compiler seconds.
+SLOW = pytest.mark.deep
+
+
+@pytest.mark.parametrize("backwards", [False, pytest.param(True, marks=SLOW)])
+def test_headers_of_the_host_are_harmless_in_any_order(backwards):
+    includes = "".join(f"#include <{name}>\n" for name in sorted(HOST_HEADERS, reverse=backwards))
     body = (
         "__global__ void k(std::int32_t *i, uint64_t n, std::size_t m, float x) { assert(x > 0);"
         " *i = std::max(1, 2) + std::min(x, 2.f) + std::sqrt(x) + std::abs(x) + FLT_MAX + DBL_EPSILON"
@@ -127,21 +131,18 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             "#include <cub/cub.cuh>\n"
             "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
             " int v[1] = {cub::BlockReduce<int, 32>(s).Sum(*x)};"
-            " cub::StoreDirectStriped<32>(threadIdx.x, x, v); }",
-            "_Z1kPi",
-        ),
-        (
-            "#include <cub/cub.cuh>\n"
-            "__global__ void k(int *x) { cub::CacheModifiedInputIterator<cub::LOAD_LDG, int> in(x);"
+            " cub::StoreDirectStriped<32>(threadIdx.x, x, v);"
+            " cub::CacheModifiedInputIterator<cub::LOAD_LDG, int> in(x);"
             " cub::KeyValuePair<int, int> one{cub::UpperBound(x, 8, in[3]), cub::BFE(*x, 1, 3)};"
             " *x = cub::Inequality()(one.key, one.value); }",
             "_Z1kPi",
         ),
-        (
+        pytest.param(
             "#include <thrust/host_vector.h>\n"
             "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
             " *x = cub::BlockReduce<int, 32>(s).Sum(*x); }",
             "_Z1kPi",
+            marks=SLOW,
         ),
         (
             "#include <pthread.h>\n#define ALIGN(x) __attribute__((aligned(x)))\n"
@@ -152,21 +153,23 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
             " *x = s.h[0]; }",
             "_Z1kPj",
         ),
-        (
+        pytest.param(
             "#include <cub/device/device_reduce.cuh>\n#include <thrust/iterator/counting_iterator.h>\n"
             "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
             " *x = cub::BlockReduce<int, 32>(s).Sum(thrust::counting_iterator<int>(3)[*x]); }",
             "_Z1kPi",
+            marks=SLOW,
         ),
         (
             "#include <cstring>\n#include <cupti_result.h>\n"
             "__global__ void k(int *x, float y) { std::memcpy(x, &y, sizeof y); }",
             "_Z1kPif",
         ),
-        (
+        pytest.param(
             "#include <cuda.h>\n#include <cuda/barrier>\n"
             "__global__ void k(const __grid_constant__ CUtensorMap map) {}",
             "_Z1k14CUtensorMap_st",
+            marks=SLOW,
         ),
         (
             "#include <sys/syscall.h>\n#include <thrust/device_ptr.h>\n"
@@ -280,6 +283,7 @@ def test_cudas_headers_are_found(header):
     assert set(FOUND.options) <= set(made.options)
 
 
+@SLOW
 def test_groups_are_compiled_without_the_library_that_only_some_programs_take_from_them():
     source = """#include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>

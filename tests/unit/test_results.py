@@ -74,6 +74,7 @@ def document(run):
     return json.loads(dumps(run))
 
 
+@pytest.mark.deep
 @LIGHT
 @given(runs())
 def test_any_run_survives_json(run):
