@@ -16,14 +16,13 @@ for arguments in {commands!r}:
         main()
     except SystemExit as exit:
         assert not exit.code, exit.code
-print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
+    print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
 """
 
 
 def loaded(*commands, cwd):
-    """Top-level packages that commands which end well have imported, one after the other."""
+    """Top-level packages that are there after each of some commands, which end well one after the other."""
     told = [[str(argument) for argument in command] for command in commands]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = ran([sys.executable, "-c", _SCRIPT.format(commands=told)], cwd=cwd, env=environment, status=0)
-    (line,) = [line for line in process.stderr.splitlines() if line.startswith("LOADED")]
-    return set(line.split()[1:])
+    return [set(line.split()[1:]) for line in process.stderr.splitlines() if line.startswith("LOADED")]

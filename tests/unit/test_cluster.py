@@ -80,15 +80,17 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
     ]
 
 
-def test_a_search_finds_the_same_on_a_cluster(tmp_path):
+def test_a_search_finds_the_same_on_a_cluster(cluster):
     asked = {"kernels": {"smem_unrolled": {"TILE": [32, 64]}}, "sizes": 64, "device": "sim:h200"}
-    here, there = (tune("transpose", **asked, cluster=where).run.record for where in (None, "local:1"))
+    here, there = (
+        tune("transpose", **asked, cluster=where).run.record for where in (None, cluster.scheduler_address)
+    )
     assert len(here.cases) == 2
     assert there.cases == here.cases
     assert there.tuning == here.tuning
 
 
-def test_arrays_of_a_program_travel(tmp_path):
+def test_arrays_of_a_program_travel(cluster, tmp_path):
     np = pytest.importorskip("numpy")
     source = """
 extern "C" __global__ void twice(const float *x, float *y, int n)
@@ -108,7 +110,7 @@ extern "C" __global__ void twice(const float *x, float *y, int n)
         grid=1,
         block=128,
         device="sim:h200",
-        cluster="local:1",
+        cluster=cluster.scheduler_address,
     )
     assert [case.outcome for case in run.cases] == ["ok"]
 
