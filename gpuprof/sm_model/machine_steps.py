@@ -5,7 +5,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from gpuprof.devices.card_constants import DRAM_RUNS, CardConstants
@@ -19,7 +19,8 @@ from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 _WORD_BYTES = 16
 #: Of the stores whose interval was measured.
 _STORE_SECTORS = 16
-_BARRIERS = 6
+#: By the bits of a control word, the barriers that are waited for.
+_WAITS = [tuple(number for number in range(6) if bits >> number & 1) for bits in range(1 << 6)]
 #: Lines per sector where requests take whole ones.
 _WHOLE_LINE = 0.25
 _ARCHITECTURE = 90
@@ -125,14 +126,19 @@ def steps_of(
 def _reads(operands: str, kept: dict[tuple[int, int], str]) -> tuple[int, int]:
     """Operands read from either register bank, but those that an instruction before `kept`, by place."""
     read: tuple[set[str], set[str]] = (set(), set())
-    places = [each for each in operands.split(", ")[1:] if not _PREDICATE.match(each)]
-    for place, operand in enumerate(places):
-        if found := _REGISTER.match(operand):
-            bank = int(found[1]) % 2
-            if kept.get((bank, place)) != found[1]:
-                read[bank].add(found[1])
-            kept[bank, place] = found[1] if found[2] else ""
+    for bank, place, register, reused in _registers(operands):
+        if kept.get((bank, place)) != register:
+            read[bank].add(register)
+        kept[bank, place] = register if reused else ""
     return len(read[0]), len(read[1])
+
+
+@lru_cache(maxsize=1 << 14)
+def _registers(operands: str) -> list[tuple[int, int, str, bool]]:
+    """Of each register that is read: its bank, place among operands and number, and whether it is kept."""
+    places = [each for each in operands.split(", ")[1:] if not _PREDICATE.match(each)]
+    found = ((place, _REGISTER.match(operand)) for place, operand in enumerate(places))
+    return [(int(one[1]) % 2, place, one[1], bool(one[2])) for place, one in found if one]
 
 
 def _step_of(
@@ -147,7 +153,7 @@ def _step_of(
         pipe=_PIPES.get(pipe, 0),
         cycles=_interval(one, values) or _PIPE_CYCLES.get(pipe, 0),
         stall=max(1, word.stall),
-        waits=tuple(number for number in range(_BARRIERS) if word.waits >> number & 1),
+        waits=_WAITS[word.waits],
         sets=word.sets,
         frees=word.frees,
         asked=asked or (_SHUFFLED if one.name == "SHFL" else _NOTHING),
@@ -209,7 +215,9 @@ def _measured(opcode: str) -> str:
 
 def _interval(one: SassInstruction, values: Mapping[str, float]) -> float:
     """Cycles that an instruction keeps its pipe where that was measured, without the loop around it."""
-    cycles = values.get(f"{_measured(one.opcode)}_interval_cycles", 0.0)
+    if not (of := _measured(one.opcode)):
+        return 0.0
+    cycles = values.get(f"{of}_interval_cycles", 0.0)
     return round(cycles * _REPEATED_CYCLES / values[_REPEATED], 1)
 
 

@@ -251,9 +251,10 @@ def _cycles(
     # Of blocks that are all there at once, the one that does most ends last.
     most = launch.busiest[0] * launch.blocks / each if at_once else 1.0
     paths = _paths(launch, times, 0.0 if at_once else 0.5, most)
+    about = launch.words, launch.traffic, constants, launch.sources, launch.cluster
     steps = [
-        steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources, launch.cluster)
-        for block in blocks
+        steps_of(block.instructions if count else (), *about)
+        for block, count in zip(blocks, times, strict=True)
     ]
     rates = surroundings_of(device, constants, launch)
     fed, warps = None, launch.warps
