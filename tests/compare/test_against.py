@@ -16,7 +16,7 @@ from unit_support import gpuprof
 from gpuprof.measure.run import measure, measure_in_turns
 from gpuprof.reading import read_run
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.usefixtures("unread")]
 
 SCAN = TESTS.parent / "samples" / "own" / "histogram"
 QUICK = ["--device", "sim:h200", "--sizes", "4096", "-q", "--force", "-o", "out"]

@@ -26,7 +26,7 @@ from gpuprof.reading import read_run
 from gpuprof.records import replace
 from gpuprof.results import Counter, Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
-from gpuprof.tuning.space import Plan, Point, find_earlier, make_space, read_budget
+from gpuprof.tuning.space import Plan, Point, SearchSpace, find_earlier, make_space, read_budget
 from gpuprof.tuning.tuner import Tuner
 
 pytestmark = pytest.mark.deep
@@ -145,6 +145,25 @@ class MadeUpPool:
         for index, (case, _) in enumerate(built):
             on_done(index, self.counts[point_of(case)])
         return len(built)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def looked_through_once():
+    """The points of a size on a device take a second to look through, and are the same for every search."""
+    allowed, kept = SearchSpace.allowed, {}
+
+    def once(space, problem, device, step=lambda: None):
+        key = space.count, problem.label, problem.dtype, device.name
+        if key not in kept:
+            kept[key] = allowed(space, problem, device)
+        found, ruled_out = kept[key]
+        for _ in found:
+            step()
+        return [*found], ruled_out.copy()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SearchSpace, "allowed", once)
+        yield
 
 
 @pytest.fixture

@@ -16,8 +16,6 @@ from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.problems.declaration import load_operation
 
-pytestmark = pytest.mark.deep
-
 PATH = Path("mine.cu")
 #: One sentence: the file, a line of it where the complaint is of one, and no line break.
 SENTENCE = re.compile(r"mine\.(?:cu|toml)(?::(?P<line>[0-9]+))?[: ][^\n]*\.")
@@ -80,6 +78,7 @@ def check(sentence, text):
         assert 1 <= int(match["line"]) <= text.count("\n") + 1
 
 
+@pytest.mark.deep
 @MANY
 @given(damaged(HEADERS))
 def test_a_damaged_header_is_read_or_refused_in_one_sentence(text):
@@ -89,6 +88,7 @@ def test_a_damaged_header_is_read_or_refused_in_one_sentence(text):
         check(error.what, text)
 
 
+@pytest.mark.deep
 @MANY
 @given(text=damaged(OPERATIONS))
 def test_a_damaged_operation_is_read_or_refused_in_one_sentence(tmp_path_factory, text):

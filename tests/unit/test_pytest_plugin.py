@@ -19,9 +19,16 @@ pytestmark = pytest.mark.deep
 pytest_plugins = ["pytester"]
 
 ROOT = Path(gpuprof.__file__).parent.parent
-KERNEL = '''
+#: Its workers are forks that load nothing, and read no machine code but for a test of modelled times.
+KERNEL = (
+    f"import sys\nsys.path.append({str(ROOT / 'tests')!r})"
+    + '''
 import numpy as np
 import pytest
+from command_server import MAY_FORK, fork_workers, read_no_machine_code
+
+if MAY_FORK:
+    fork_workers()
 
 SOURCE = """
 extern "C" __global__ void scale(int n, float a, const float *x, float *y)
@@ -44,6 +51,7 @@ def measure(gpuprof, stride=1, **more):
         **more,
     )
 '''
+)
 
 
 @pytest.fixture
@@ -52,8 +60,8 @@ def session(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "120")
 
-    def run(tests, *options):
-        pytester.makepyfile(test_kernels=KERNEL + tests)
+    def run(tests, *options, modelled=False):
+        pytester.makepyfile(test_kernels=KERNEL + "read_no_machine_code()\n" * (not modelled) + tests)
         return pytester.runpytest_subprocess("-p", "gpuprof.pytest_plugin", *options)
 
     return run
@@ -104,6 +112,7 @@ def test_wrong(gpuprof):
     assert run.cases[0].ok
 """,
         "--gpuprof-device=sim",
+        modelled=True,
     )
     result.assert_outcomes(failed=4)
     text = result.stdout.str()
@@ -183,18 +192,15 @@ def test_several_processes_take_turns_and_report(session, pytester):
     pytest.importorskip("xdist")
     result = session(
         """
-@pytest.mark.parametrize("stride", [1, 3, 5, 33])
+@pytest.mark.parametrize("stride", [1, 33])
 def test_scale(gpuprof, stride):
     assert measure(gpuprof, stride).cases[0].counters.global_load_efficiency_pct > 90
 """,
         *("-p", "xdist.plugin", "-n", "2", "--gpuprof-results=kept"),
     )
-    outcomes = result.parseoutcomes()
-    assert outcomes["passed"] >= 1
-    assert outcomes["failed"] >= 1
-    assert outcomes["passed"] + outcomes["failed"] == 4
-    assert result.stdout.str().count("- gpuprof -") == outcomes["failed"]
-    assert len(list((pytester.path / "kept").iterdir())) == 4
+    result.assert_outcomes(passed=1, failed=1)
+    assert result.stdout.str().count("- gpuprof -") == 1
+    assert len(list((pytester.path / "kept").iterdir())) == 2
 
 
 def test_a_mistake_in_a_call_is_told_at_the_tests_own_line(session):
@@ -277,6 +283,7 @@ def test_compared(gpuprof):
 """,
         "--gpuprof-device",
         "sim:h200",
+        modelled=True,
     )
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
