@@ -99,73 +99,73 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "701000 + 3540 * CYCLES + 1460 * COPIES"
+least = "1760000 + 3730 * CYCLES + 1410 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "1190000 + 907 * CYCLES + 2680 * WRITES + 86900 * WAITS"
+least = "1390000 + 852 * CYCLES + 1100 * WRITES + 82800 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "1770000 + 951 * CYCLES + 1550 * COPIES + 383000 * WAITS + 124000 * WRITES"
+least = "2080000 + 1330 * CYCLES + 1950 * COPIES + 242000 * WAITS + 57100 * WRITES"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2180000 + 797 * CYCLES + 2100 * COPIES + 24500 * WAITS + 72100 * WRITES"
+least = "2210000 + 923 * CYCLES + 1900 * COPIES + 46500 * WAITS + 43600 * WRITES"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "4750000 + 826 * CYCLES + 1310 * COPIES + 40500 * WRITES"
+least = "4140000 + 890 * CYCLES + 1120 * COPIES + 28000 * WRITES"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "3810000 + 697 * CYCLES + 1670 * COPIES + 80400 * WAITS + 23400 * WRITES + 24600 * JOINS"
+least = "2380000 + 761 * CYCLES + 1050 * COPIES + 66300 * WAITS + 20600 * WRITES + 991000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "4910000 + 670 * CYCLES + 2200 * COPIES + 383000 * WAITS + 5710 * WRITES + 149000 * JOINS"
+least = "3160000 + 688 * CYCLES + 1620 * COPIES + 207000 * WAITS + 3680 * WRITES + 1740000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "4130000 + 659 * CYCLES + 8070 * WRITES"
+least = "6970000 + 617 * CYCLES + 6300 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "16000000 + 498 * CYCLES + 5340 * WRITES + 9990 * WAITS"
+least = "13600000 + 545 * CYCLES + 4870 * WRITES + 4480 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "11200000 + 682 * CYCLES + 9340 * WRITES"
+least = "7080000 + 678 * CYCLES + 8470 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "17100000 + 632 * CYCLES + 6320 * COPIES + 3990 * WRITES + 14300 * WAITS"
+least = "11300000 + 605 * CYCLES + 453 * COPIES + 4430 * WRITES + 34000 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "654 * CYCLES + 7520 * WRITES"
+least = "660 * CYCLES + 6700 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]
