@@ -40,7 +40,9 @@ def find_nvdisasm() -> Path:
 
 
 def listings_of(cubins: Sequence[bytes]) -> dict[bytes, str]:
-    """What `disassemble` returns of each cubin: from the cache, else of all others together.
+    """What `disassemble` returns of cubins: from the cache, or where the first is not there of all together.
+
+    Others that are not in the cache are left out where the first is.
 
     Raises:
         BackendUnavailable: nvdisasm is missing, or cannot read one of the files.
@@ -52,7 +54,7 @@ def listings_of(cubins: Sequence[bytes]) -> dict[bytes, str]:
         return disassemble_together([by_key[key] for key in keys])
 
     found = kept_together(str, [*by_key], make)
-    return {cubin: found[key] for key, cubin in by_key.items()}
+    return {by_key[key]: listing for key, listing in found.items()}
 
 
 def disassemble_together(cubins: Sequence[bytes]) -> list[str]:

@@ -86,7 +86,7 @@ def kept(kind: type[T], identity: Sequence[Any], make: Callable[[], T]) -> T:
 def kept_together(
     kind: type[T], keys: Sequence[str], make: Callable[[Sequence[str]], Sequence[T]]
 ) -> dict[str, T]:
-    """What was made before by its key, or is made now: all of it together that is missing."""
+    """What was made before by its key; where the first is missing, all that is gets made together."""
     folder = open_cache()
     if folder is None:
         return dict(zip(keys, make(keys), strict=True))
@@ -100,13 +100,13 @@ def kept_together(
         return [key for key in keys if key not in found]
 
     with folder:
-        if lacking := missing(folder):
+        if keys[0] in (lacking := missing(folder)):
             # Another worker, or another run, may be making some: it takes the same seconds once, not twice.
             deadline = time.monotonic() + _PATIENCE_S
             with ExitStack() as locks:
                 for key in sorted(lacking):
                     locks.enter_context(folder.locked(f"{key}.lock", deadline - time.monotonic()))
-                if lacking := missing(folder):
+                if keys[0] in (lacking := missing(folder)):
                     for key, made in zip(lacking, make(lacking), strict=True):
                         _write(folder, f"{key}.json", made)
                         found[key] = made

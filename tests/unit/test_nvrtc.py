@@ -339,6 +339,11 @@ def test_what_two_want_at_once_is_made_once_in_whatever_order(directory):
     assert sorted(made) == keys
 
 
+def test_what_nobody_waits_for_is_not_made_by_itself(directory):
+    for keys in (["a" * 64], ["a" * 64, "b" * 64]):
+        assert [*kept_together(str, keys, list)] == ["a" * 64]
+
+
 def test_oldest_entries_go_first(directory, monkeypatch):
     monkeypatch.setattr(cache, "_MAX_ENTRIES", 3)  # two, and the lock of the one that is written
     monkeypatch.setattr(cache, "_WRITES_PER_LOOK", 1)

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cases execute: programs of kernels and their machine code, kept from case to case, and its counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
-from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import ClassVar
 
@@ -55,18 +54,18 @@ Weighed = Sequence[tuple[Link, Weights]]
 class Links:
     """Links of machine code and programs, kept from one case to the next: both are the same at every size.
 
-    With what is needed, nvdisasm reads all that was expected by then.
+    With what is needed, and nobody has read yet, nvdisasm reads all that was expected by then.
     """
 
     def __init__(self) -> None:
         self._links: Kept[Link | NoLink] = Kept(_KEPT_INSTRUCTIONS, _instructions)
-        self._expected: SimpleQueue[bytes] = SimpleQueue()
+        self._expected: dict[bytes, None] = {}
         self._listings: dict[bytes, str] = {}
         self._reading = Lock()
 
     def expect(self, cubin: bytes) -> None:
         """Be told, from any thread, of machine code that is likely to be linked."""
-        self._expected.put(cubin)
+        self._expected[cubin] = None
 
     def begin(self, functions: Iterable[CompiledKernel]) -> None:
         """Have machine code that will be linked disassembled while the executor runs it."""
@@ -86,9 +85,10 @@ class Links:
         """What nvdisasm prints of machine code."""
         with self._reading:
             if cubin not in self._listings:
-                together = dict.fromkeys((cubin, *self._new()))
+                together = dict.fromkeys((cubin, *self._expected.keys() - self._listings.keys()))
                 if sum(map(len, self._listings)) + sum(map(len, together)) > _KEPT_BYTES:
                     self._listings.clear()
+                    self._expected.clear()
                 try:
                     self._listings |= listings_of([*together])
                 except BackendUnavailable:  # of any of them
@@ -100,13 +100,6 @@ class Links:
         with suppress(Exception):
             for cubin in cubins:
                 self.listing(cubin)
-
-    def _new(self) -> Iterator[bytes]:
-        with suppress(Empty):
-            while True:
-                cubin = self._expected.get_nowait()
-                if cubin not in self._listings:
-                    yield cubin
 
     def _link(self, function: CompiledKernel, program: Program) -> Link | NoLink:
         try:
