@@ -75,6 +75,11 @@ class Pieces(Struct, frozen=True):
         return first, second
 
 
+def from_line(address: Lanes) -> Lanes:
+    """Count addresses from the line of the first: copies moved by whole lines cost the same."""
+    return np.asarray(address - (address.flat[0] & -LINE_BYTES))
+
+
 def landing_cost(pieces: Pieces) -> tuple[Counts, Counts]:
     """Count the sectors and the wavefronts of a copy of 16 bytes past the L1 cache, in each block."""
     return pieces.costs(_landing)

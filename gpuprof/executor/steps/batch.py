@@ -17,7 +17,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.spread import Spread
-from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.tally import Costs, Tally
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
@@ -62,6 +62,9 @@ class AccessMemory(Struct):
     """What the instructions of one batch remember of their last accesses, by who asks, or by size."""
 
     patterns: defaultdict[object, Remembered[SharedPattern]] = field(
+        default_factory=lambda: defaultdict(Remembered)
+    )
+    copies: defaultdict[int, Remembered[dict[int, Costs]]] = field(
         default_factory=lambda: defaultdict(Remembered)
     )
     footprints: defaultdict[int, Footprints] = field(default_factory=lambda: defaultdict(Footprints))

@@ -15,6 +15,7 @@ from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_o
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
+from gpuprof.executor.lanes.tally import Costs
 from gpuprof.executor.memory.global_accesses import Cache, Manner, MemoryRequest
 from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -22,6 +23,7 @@ from gpuprof.executor.memory.landing import (
     COPY_BYTES,
     Pieces,
     cached_copy_cost,
+    from_line,
     landing_cost,
     zeros_conflicts,
 )
@@ -223,15 +225,20 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
             values = parts.read(batch, start, reading, np.where(reading.lanes, valid, 0))
         elif not reading.empty:
             values = from_global.read(batch, start, reading)
-        pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
-        if past_cache:
+        places = from_line(start + source.offset), from_line(to + target.offset)
+
+        def cost() -> dict[int, Costs]:
+            pieces = Pieces(*places, mask, reading.lanes, whole)
+            if not past_cache:
+                wavefronts, conflicts = cached_copy_cost(pieces, size.bits)
+                return {shared_site: {"wavefronts": wavefronts, "bank_conflicts": conflicts}}
             sectors, wavefronts = landing_cost(pieces)
-            batch.tally.add(global_site, "sectors", sectors)
-            conflicts = zeros_conflicts(pieces)
-        else:
-            wavefronts, conflicts = cached_copy_cost(pieces, size.bits)
-        batch.tally.add(shared_site, "bank_conflicts", conflicts)
-        batch.tally.add(shared_site, "wavefronts", wavefronts)
+            landing = {"wavefronts": wavefronts, "bank_conflicts": zeros_conflicts(pieces)}
+            return {shared_site: landing, global_site: {"sectors": sectors}}
+
+        decisive = places if valid is None else (*places, valid)
+        for site, costs in batch.memo.copies[shared_site].of(decisive, mask, cost).items():
+            batch.tally.charge(site, costs)
         if valid is not None:
             values = np.where(reading.lanes, values, values.dtype.type(0))
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
