@@ -3,16 +3,20 @@
 
 // Copies to shared memory that a thread starts and does not wait for.
 
-// Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing. Where AROUND, the L2
-// cache fetches the 256 bytes around an element at once.
-template <int BYTES, bool AROUND = false>
+// Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing. The L2
+// cache fetches the AROUND bytes, 128 or 256, around an element at once; 0 for what it does by itself.
+template <int BYTES, int AROUND = 0>
 static __device__ __forceinline__ void copy(real *target, const real *source, bool exists = true)
 {
     const unsigned address = (unsigned)__cvta_generic_to_shared(target);
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
                      : "memory");
-    else if (AROUND)
+    else if (AROUND == 128)
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
+                     "r"(exists ? BYTES : 0), "n"(BYTES)
+                     : "memory");
+    else if (AROUND == 256)
         asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
                      "r"(exists ? BYTES : 0), "n"(BYTES)
                      : "memory");
