@@ -181,11 +181,11 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
         (
             2_100_000,
             (
-                *("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turns"),
-                *("e4m3_split_turned", "e4m3_split_128_2x2", "e4m3_turned_64"),
+                *("e4m3_64_fit", "e4m3_64_pairs", "e4m3_64_below", "e4m3", "e4m3_turned", "e4m3_turns"),
+                *("e4m3_split_turned", "e4m3_split_128_2x2", "e4m3_turned_64", "e4m3_2x2", "e4m3_turned_2x2"),
             ),
         ),
-        (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
+        (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turned", "e4m3_2x2", "e4m3_turns")),
     ),
 }
 #: The same where rows are no whole words of 16 bytes.

@@ -59,15 +59,29 @@ parameters = { BM = 128, WIDEST = 256, GRAIN = 16, BESIDE = 2, WAYS = 4 }
 [variants.moves]
 block_threads = "stays"
 
+[[variants]]
+id = "wgmma_split_turned"
+rung = 675.795
+shape_of = "wgmma_producer"
+title = "k split, turned"
+idea = "As wgmma_split, of columns of B by rows of A: where C is low all of its rows are one tile, and each line of B, the larger matrix, is read once."
+after = "wgmma_split"
+change = "Tiles of 64 columns and up to 256 rows."
+bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
+parameters = { WIDEST = 256, TURNED = 1 }
+
+[variants.moves]
+block_threads = "stays"
+
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "A_ROWS // BESIDE"]
+box = ["BK", "BN // BELOW if TURNED else A_ROWS // BESIDE"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if K % 128 == 0 else 128" # as in wgmma_store
 
 [tensor_maps.B_map]
 array = "B"
-box = ["64", "BK // BELOW"]
+box = ["64", "BK // BESIDE if TURNED else BK // BELOW"]
 swizzle_bytes = 128
 l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
@@ -79,47 +93,50 @@ l2_promotion_bytes = "256 if N % 128 == 0 else 128"
 
 [tensor_maps.C_map]
 array = "C"
-box = ["64", "16"]
+box = ["64", "64 if TURNED else 16"]
 swizzle_bytes = 128
 
 [tensor_maps.C_rest_map]
 array = "C"
-box = ["BN % 64 if BN % 64 else 64", "16"]
+box = ["64 if TURNED or BN % 64 == 0 else BN % 64", "16 if not TURNED else BN % 64 if BN % 64 else 64"]
 swizzle_bytes = 128
 
 [[launches]]
 entry = "wgmma_split"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "B_rest_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["CLUSTER * cdiv(N, BN * BESIDE)", "ROWS"]
+grid = ["CLUSTER * cdiv(WIDTH, BN * BESIDE)", "ROWS"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + BM + OWN)"
 
 [constants]
-A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
+HEIGHT = "N if TURNED else M" # of C, in tiles of BM
+WIDTH = "M if TURNED else N"
+A_ROWS = "BM if TURNED else min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 64 # k per tile
 SAME_K = "BELOW * BESIDE" # blocks of a cluster that multiply the same k
-ROWS = "cdiv(M, BM * BELOW)" # of clusters
+ROWS = "cdiv(HEIGHT, BM * BELOW)" # of clusters
 FITTED = "(sm_count if SAME_K * WAYS <= 2 else sm_count * 10 // 11) // (SAME_K * max(1, WAYS))" # clusters that run at once,
-FEWEST = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), FITTED)" # waves of them,
-FIT = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * BESIDE * (FEWEST * FITTED // ROWS)))" # and columns that fill these
-BN = "FIT if GRAIN else NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block
-CLUSTER = "SAME_K * (WAYS if WAYS else max(3 if 7 * SAME_K * cdiv(M, BM) * cdiv(N, BN) <= 2 * sm_count else 2, min(8 // SAME_K, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN)))))"
-SENT = "cdiv(BM // 16 * cdiv(BN, 64), CLUSTER // SAME_K) * (CLUSTER // SAME_K - 1) * 32" # times 128 bytes of sums that other blocks send
+FEWEST = "cdiv(ROWS * cdiv(WIDTH, WIDEST * BESIDE), FITTED)" # waves of them,
+FIT = "max(64, max(1, GRAIN) * cdiv(WIDTH, max(1, GRAIN) * BESIDE * (FEWEST * FITTED // ROWS)))" # and columns that fill these
+BN = "max(32, 16 * cdiv(M, 16 * cdiv(M, WIDEST))) if TURNED else FIT if GRAIN else NARROWEST if 2 * cdiv(M, BM) * cdiv(N, NARROWEST) <= sm_count else WIDEST" # columns of C per block, or rows
+CLUSTER = "SAME_K * (WAYS if WAYS else max(3 if 7 * SAME_K * cdiv(HEIGHT, BM) * cdiv(WIDTH, BN) <= 2 * sm_count else 2, min(8 // SAME_K, 3 * sm_count // (4 * cdiv(HEIGHT, BM) * cdiv(WIDTH, BN)))))"
+SENT = "cdiv(BM // (64 if TURNED else 16) * cdiv(BN, 64), CLUSTER // SAME_K) * (4 if TURNED else 1) * (CLUSTER // SAME_K - 1) * 32" # times 128 bytes of sums that other blocks send
 OWN = "SENT if 5 * (BM + cdiv(BN, 64) * 64) + BM + SENT <= 1808 else 0" # which take the place of tiles only if five of those would not fit besides
 STAGES = "min(8, (1808 - BM - OWN) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
-TILES = "ROWS * cdiv(N, BN * BESIDE)" # of C, as many as a cluster has
+TILES = "ROWS * cdiv(WIDTH, BN * BESIDE)" # of C, as many as a cluster has
 WAVES = "cdiv(TILES, (sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER)" # of them
-IN_A = "65 * min(1, K % 64) + 13 * min(1, K % 32) + 54 * min(1, K % 16)"
-IN_B = "65 * min(1, N % 64 + BN % 64) + 13 * min(1, N % 32 + BN % 32) + 54 * min(1, N % 16)"
-LINES = "BM * (100 + IN_A) // BESIDE + BN * (100 + IN_B) // BELOW" # as in wgmma_store
-FETCHED = "LINES * cdiv(TILES, WAVES) * CLUSTER * 7430 // l2_bytes"
-SHARED = "49 * BM // 40 + BM * BN // 200 + 33 * (BM + cdiv(BN, 64) * 64) // 80"
-MULTIPLIED = "BM * BN * 41 // 1600"
+IN_A = "38 * min(1, K % 64) + 32 * min(1, K % 32) + 27 * min(1, K % 16)"
+IN_B = "38 * min(1, N % 64 + (0 if TURNED else BN % 64)) + 32 * min(1, N % 32 + (0 if TURNED else BN % 32)) + 27 * min(1, N % 16)"
+LINES = "BM * (100 + (IN_B if TURNED else IN_A)) // BESIDE + BN * (100 + (IN_A if TURNED else IN_B)) // BELOW" # as in wgmma_store
+RUNNING = "cdiv(TILES, WAVES) * CLUSTER"
+FETCHED = "LINES * RUNNING * 9290 // l2_bytes"
+SHARED = "2 * BM + 27 * (BM + cdiv(BN, 64) * 64) // 200"
+MULTIPLIED = "BM * BN * 27 // 1000"
 MOST = "max(FETCHED, SHARED, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SAME_K)"
-STREAMED = "48000 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
-CYCLES = "WAITS * (44 + max(STREAMED, MOST + 19 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (200 * MOST))) + 5500 * (WAVES - 1)" # each wave begins anew
-WRITES = "(4 * WAVES * SAME_K + 17 * (CLUSTER - SAME_K)) * BM * BN // (128 * CLUSTER)" # of a block its part of the tile, and what it sends the others
+STREAMED = "34000 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
+CYCLES = "WAITS * (30 + 36 * RUNNING // sm_count + 58 * min(1, K % 16) + max(STREAMED, MOST + 3 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (20 * MOST))) + 760 * WAVES + 9000 * (WAVES - 1)" # each wave begins anew
+WRITES = "(4 * WAVES * SAME_K + 9 * (CLUSTER - SAME_K)) * BM * BN // (128 * CLUSTER)" # of a block its part of the tile, and what it sends the others
 MEETS = "CLUSTER + 3" # as in wgmma_store
 
 [parameters]
@@ -129,6 +146,7 @@ WIDEST = 128   # where those are too many
 GRAIN = 0      # instead, by so many fewer than WIDEST as fills the SMs, for a known number of WAYS
 BELOW = 1      # blocks, one below the other, which share columns of B
 BESIDE = 1     # and side by side, which share rows of A
+TURNED = 0     # 1 for tiles of BM columns by up to WIDEST rows
 WAYS = 0       # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
