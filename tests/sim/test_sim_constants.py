@@ -29,7 +29,7 @@ ROUNDS, MASK = 2, (1 << 16) - 1
 @cache
 def ptx() -> str:
     """That of all kernels."""
-    return compile_source(source(), "constants.cu", "instructions", compiler_options("sm_90a")).ptx
+    return compile_source(source(), "constants.cu", "instructions", compiler_options("compute_90a")).ptx
 
 
 @cache

@@ -4,7 +4,7 @@
 
 import pytest
 from cuda_sources import kernel_file
-from problem_support import Gemm, decoded_kernels, find_kernel
+from problem_support import Gemm, decoded_kernels, find_kernel, ptx_alone
 from typer.testing import CliRunner
 
 from gpuprof.backends.base import ExplainedFailure, Findings
@@ -35,7 +35,7 @@ LONG = Gemm(1536, 4096, 64)
 class Case:
     """A GEMM, perhaps with something in its source, or in what it includes, replaced.
 
-    Its machine code is read, and its time modelled, only where nothing is.
+    Its machine code is read, and its time modelled, only if `linked`.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Case:
         wrong: tuple[str, str] | None = None,
         name: str = "streamk",
         card: Device = CARD,
+        linked: bool = False,
     ) -> None:
         kernel = find_kernel("gemm", name)
         if wrong:
@@ -51,10 +52,10 @@ class Case:
             changed = {file: text.replace(*wrong) for file, text in texts.items()}
             assert changed != texts
             kernel = replace(kernel, source=changed.pop(""), headers=changed)
-        self.card, self.problem, self.modelled = card, problem, not wrong
-        self.decoded = decoded_kernels(card, linked=self.modelled)
+        self.card, self.problem, self.modelled = card, problem, linked
+        self.decoded = decoded_kernels(card, linked)
         self.shape = configure(kernel, problem, kernel.block, TILE if name == "streamk" else {}, card)
-        self.compiled = compile_kernel(self.shape, self.decoded.arch)
+        self.compiled = (compile_kernel if linked else ptx_alone)(self.shape, self.decoded.arch)
 
     def on(self, blocks: int | None = None) -> SimBackend:
         """A backend that has executed nothing yet."""
@@ -69,7 +70,7 @@ class Case:
 
 
 def test_every_block_is_counted_as_a_whole_run_counts():
-    case = Case(RAGGED)
+    case = Case(RAGGED, linked=True)
     whole, found = case.run(blocks=0), case.count()
     assert whole.outcome == "ok"
     assert found.counters == whole.counters
@@ -171,7 +172,7 @@ def test_grid_far_larger_than_its_problem_is_sampled(tmp_path, blocks, executed)
 
 @pytest.mark.parametrize(("name", "dtype"), [("tf32x3_mma", "f32"), ("wgmma_tma", "bf16")])
 def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype, monkeypatch):
-    case = Case(Gemm(512, 640, 72, dtype=dtype), name=name)
+    case = Case(Gemm(512, 640, 72, dtype=dtype), name=name, linked=True)
     found = []
     for most_s in (1e9, 0.0):
         monkeypatch.setattr(sampled, "_SUMS_S", most_s)

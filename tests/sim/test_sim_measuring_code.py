@@ -27,7 +27,7 @@ GRID, BLOCK = (3, 1, 1), (64, 1, 1)
 @cache
 def ptx(source: str | None, entry: str, dtype: str) -> str:
     """That of all kernels beside one."""
-    options = compiler_options("sm_90", device_macros(dtype))
+    options = compiler_options("compute_90", device_macros(dtype))
     return compile_source(device_source(source), "x.cu", entry, options).ptx
 
 

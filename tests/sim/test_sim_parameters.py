@@ -77,7 +77,7 @@ def label(name, params):
 def measure(name, params, block, *size):
     """Measure a kernel on the executor, with parameters and a block that replace its header's."""
     kernel = replace(find_kernel("gemm", name), any_block=True)
-    return measured(kernel, problem_for(kernel, *size, alpha=-1.5, beta=0.75), block, params)
+    return measured(kernel, problem_for(kernel, *size, alpha=-1.5, beta=0.75), block, params, assembled=True)
 
 
 @pytest.mark.parametrize(("name", "params", "block"), ALLOWED, ids=[label(*case[:2]) for case in ALLOWED])

@@ -115,7 +115,7 @@ def test_declared_candidates_are_right(name, kernel):
         # A search does not begin what takes more shared memory than a block may have.
         if math.prod(launch.grid) > MOST_BLOCKS or launch.dynamic_shared_bytes > MOST_SHARED:
             continue
-        measured, _ = measure_case(one.case, *executor())
+        measured, _ = measure_case(one.case, *executor(assembled=True))
         assert measured.outcome == "ok", (one.point, measured.reason)
         return
     raise AssertionError("no candidate fits on an SM")

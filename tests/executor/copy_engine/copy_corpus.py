@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from card_process import KernelsOnCard
-from executor_harness import compile_both
+from executor_harness import compile_both, compile_cuda
 
 from gpuprof.backends.sim.launching import descriptor_of
 from gpuprof.executor import GlobalMemory, Program, encode_tensor_map, launch, load_program
@@ -335,15 +335,9 @@ THREADS = (64, 1, 1)
 
 
 @functools.cache
-def compiled() -> tuple[str, bytes]:
-    """The PTX and the machine code of all kernels."""
-    return compile_both(source())
-
-
-@functools.cache
 def program(name: str) -> Program:
     """Return a decoded kernel of the corpus."""
-    return load_program(compiled()[0], name)
+    return load_program(compile_cuda(source()), name)
 
 
 def executed(case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
@@ -359,7 +353,7 @@ class CardRuns(KernelsOnCard):
     """Runs cases on the first device; the compiled kernels may stand in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "copies.cubin", compiled()[1])
+        super().__init__(folder / "copies.cubin", compile_both(source())[1])
 
     def run(self, case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
         """Run a case; return its data and its words as they are afterwards."""

@@ -7,7 +7,6 @@ is laid out here, element by element, as the PTX ISA draws it.
 """
 
 import ctypes
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 from card_process import KernelsOnCard
-from executor_harness import compile_both
+from executor_harness import compile_both, compile_cuda
 
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
 
@@ -279,12 +278,6 @@ THREADS = (128, 1, 1)
 POISON = 0xA5A5A5A5
 
 
-@functools.cache
-def compiled() -> tuple[str, bytes]:
-    """The PTX and the machine code of all kernels."""
-    return compile_both(source(), (), "sm_90a")
-
-
 def arrays_of(product: Wgmma, grid: int = 1) -> list[np.ndarray]:
     """The arrays that a kernel gets: output, image, A and C by thread."""
     out = np.full((grid, 128, product.registers), POISON, np.uint32)
@@ -295,7 +288,7 @@ def executed(product: Wgmma, ptx: str = "", *, grid: int = 1) -> tuple[np.ndarra
     """Run a case on the executor; return the words of D by thread, and the launch's result."""
     memory = GlobalMemory()
     out, *given = (memory.allocate(array, "array") for array in arrays_of(product, grid))
-    program = load_program(ptx or compiled()[0], product.name)
+    program = load_program(ptx or compile_cuda(source(), (), "sm_90a"), product.name)
     arguments = [out, *given, *product.image()[1:]]
     result = launch(program, (grid, 1, 1), THREADS, arguments, memory, IMAGE_BYTES)
     return out.array()[0], result
@@ -305,7 +298,7 @@ class CardRuns(KernelsOnCard):
     """Runs cases on the first device; the compiled kernels may stand in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "products.cubin", compiled()[1])
+        super().__init__(folder / "products.cubin", compile_both(source(), (), "sm_90a")[1])
 
     def run(self, product: Wgmma) -> np.ndarray:
         """Run a case; return the words of D by thread."""
