@@ -27,7 +27,7 @@ kernel = "splitk_16x32"
 when = "M < 400"
 */
 """
-CHOSEN = {"128": "splitk_8x32", "300": "splitk_16x32"}
+CHOSEN = {"64": "splitk_8x32", "190": "splitk_16x32"}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def executed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chosen")
     (folder / "mine.cu").write_text(CHOICES)
     kernels = f"{folder / 'mine.cu'},splitk_8x32,splitk_16x32"
-    arguments = ["gemm", "-k", kernels, "--sizes", "128,300", "--device", "sim:h200", "--table"]
+    arguments = ["gemm", "-k", kernels, "--sizes", "64,190", "--device", "sim:h200", "--table"]
     # Wide enough for every column.
     result = CliRunner().invoke(app, [*arguments, "-o", str(folder)], env={"COLUMNS": "240"})
     assert result.exit_code == 0, result.output

@@ -93,7 +93,7 @@ def test_a_control_slice_examines_what_a_loop_reads_of_shared_memory_once(monkey
 
 
 def test_a_large_grid_is_counted_as_it_is_and_verified_smaller():
-    alone = Case(LONG).run()
+    alone = Case(LONG, linked=True).run()
     assert alone.outcome == "ok"
     assert alone.verification.checked_elements == 512 * 512
     (remark,) = alone.remarks

@@ -17,7 +17,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.problems.problem import Problem
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.usefixtures("unread")]
 
 TESTS = Path(__file__).parents[1]
 LADDER = load_ladder(TESTS / "honest")

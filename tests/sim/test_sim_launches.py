@@ -79,7 +79,7 @@ def test_parameters_shape_blocks_and_workspace(tmp_path):
 
 
 def test_functions_of_one_file_share_its_variables(tmp_path):
-    case = measured_file(write_kernel_file(tmp_path, "through_a_variable"))
+    case = measured_file(write_kernel_file(tmp_path, "through_a_variable"), assembled=True)
     assert case.outcome == "ok", case.reason
     assert [one.entry for one in case.launches] == ["take_first", "scale"]
     assert case.block == (64, 1, 1)
