@@ -149,6 +149,8 @@ _CALL = re.compile(r"\)\(([\w$]+)")
 #: What the last module adds to the core, and how the kind of chart to add is known.
 _REGISTERED = re.compile(r"\.register\(\[[\w$(),]*\]\)")
 _BARS = 'moduleType:"trace",name:"bar"'
+#: The function around it all, an argument: browsers read twice what does not stand in parentheses.
+_AROUND = re.compile(r"(this, )(\(\) => \{.*\})(\)\);\s*)\Z", re.DOTALL)
 
 
 def plotly_part(bundle: str) -> str:
@@ -179,4 +181,5 @@ def plotly_part(bundle: str) -> str:
             needed.add(index)
             called = (name[::-1] for name in _CALL.findall(texts[index][::-1]))
             waiting.extend(place[name] for name in called if name in place)
-    return bundle[: starts[0]] + "".join(texts[index] for index in sorted(needed)) + bundle[end:]
+    part = bundle[: starts[0]] + "".join(texts[index] for index in sorted(needed)) + bundle[end:]
+    return _AROUND.sub(r"\1(\2)\3", part)

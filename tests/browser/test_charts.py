@@ -76,9 +76,11 @@ def test_charts_stand_without_scripts(visit, dark):
     assert fill == ("rgb(95, 159, 216)" if dark else "rgb(91, 143, 196)")
 
 
-def test_plotly_starts_when_asked_under_the_pages_policy(visit):
+def test_plotly_starts_unasked_under_the_pages_policy(visit):
     page = visit("gemm", size=(1000, 900))
-    assert page.evaluate("typeof Plotly") == "undefined"
+    page.evaluate(
+        "(async () => { while (!window.Plotly) await new Promise((next) => setTimeout(next, 50)); })()"
+    )
     opened = page.evaluate(
         """(async () => {
           const charts = [...document.querySelectorAll(".chart")].filter((chart) => chart.offsetWidth);

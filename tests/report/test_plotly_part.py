@@ -42,3 +42,4 @@ def test_of_the_installed_plotly_a_third_is_left_with_its_core_bars_and_licenses
     assert 'name:"scatter"' in part
     assert 'name:"scatter3d"' not in part
     assert part.count("license") > 10
+    assert "this, (() => {" in part

@@ -46,6 +46,7 @@ const gpuprof = (() => {
     // The page's policy names the hash of this text.
     script.textContent = await inflate("gpuprof-plotly");
     document.head.append(script);
+    script.remove();
   });
 
   // ---------------------------------------------------------------- Plotly
@@ -220,10 +221,8 @@ const gpuprof = (() => {
     if (isOpen(chart)) await draw(chart);
   }
 
-  // Plotly takes a moment to start: it begins when a reader comes to a chart, and may ask.
-  ["pointerover", "focusin"].forEach((kind) => document.addEventListener(kind, (event) => {
-    if (event.target.closest?.(".chart")) startPlotly().catch(() => {});
-  }));
+  // Plotly takes a moment to start: it begins when the page is drawn and the reader does nothing yet.
+  addEventListener("load", () => (window.requestIdleCallback || setTimeout)(() => startPlotly().catch(() => {})));
   document.addEventListener("change", (event) => {
     const chart = event.target.closest(".chart");
     if (chart && event.target.matches(".by-rung, .all-rows") && isOpen(chart)) draw(chart);
