@@ -11,7 +11,7 @@ from gpuprof.report.svg.drawing import Scale, element, number, place, tick_text,
 
 _TICKS = 6
 #: Sizes of the names' and labels' font in pixels, as the style sheet sets them.
-_NAME_PX, _LABEL_PX = 12.5, 12.0
+_LETTERS_PX = 12.0
 _LONGEST_NAME_PX = 230.0
 _AROUND_LABEL = 14.0
 #: The narrowest tracks with a label in full, and in short: the style sheet's breaks less the names.
@@ -25,7 +25,7 @@ def bar_rows(chart: dict[str, Any], choice: int) -> Markup:
     axis = metric["x"]
     scale = Scale(axis["low"], axis["high"], axis["logarithmic"])
     rooms = {
-        "--names": min(_LONGEST_NAME_PX, max(width_of(row["name"], _NAME_PX) for row in chart["rows"])),
+        "--names": min(_LONGEST_NAME_PX, max(width_of(row["name"], _LETTERS_PX) for row in chart["rows"])),
         "--room": _room(metric, scale, "text", _WIDE_TRACK),
         "--short-room": _room(metric, scale, "short", _TRACK),
     }
@@ -58,7 +58,7 @@ def _room(metric: dict[str, Any], scale: Scale, kind: str, narrowest: float) -> 
     needs = [0.0]
     for bar in filter(None, metric["bars"]):
         end = min(1.0, scale.share(bar["end"]))
-        label = width_of(_beyond(bar, scale) + bar[kind], _LABEL_PX) + _AROUND_LABEL
+        label = width_of(_beyond(bar, scale) + bar[kind], _LETTERS_PX) + _AROUND_LABEL
         if end > 0:
             needs.append((label - narrowest * (1 - end)) / end)
     return max(needs)

@@ -28,7 +28,7 @@ _COLOURS = 8
 _ACROSS = {"x1": "0", "x2": "26", "y1": "7", "y2": "7"}
 #: Pixels that a plane is sure to have between its axes, on a phone and on a screen.
 NARROW_PX, WIDE_PX = 220.0, 560.0
-_TICK_PX = 11.5
+_TICK_PX = 12.0
 #: What a plane has beside it at least, and what labels have between them.
 _MARGIN_PX, _BETWEEN_PX = 14.0, 8.0
 
