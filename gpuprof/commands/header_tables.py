@@ -48,7 +48,7 @@ def _guards(code: str) -> dict[str, tuple[str, bool]]:
     places = set()
     for axis in "xyz":
         place = re.search(rf"\b(\w+)\s*=([^=;,]*)\bblockIdx\s*\.\s*{axis}\b(\s*[;,])?", code)
-        held = re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*(?:\w+\s*\.\s*)?(\w+)") if place else None
+        held = re.compile(rf"\b{place[1]}\s*(?:<|>=)\s*((?:\w+\s*\.\s*)?\w+)") if place else None
         if place and held and place[1] not in places and (bound := held.search(code, place.end())):
             found[axis] = (bound[1], bool(place[3]) and not place[2].strip())
             places.add(place[1])
@@ -224,8 +224,12 @@ class HeaderTables:
         return ELEMENT_TYPES[self.arrays[name]].nbytes * max(1, self._by_name[name].lanes)
 
     def _bounds(self, code: str, axes: int, of_grid: Sequence[str]) -> list[tuple[str, bool]]:
-        guards = _guards(code)
-        bounds = [guards[axis] for axis in "xyz" if guards.get(axis, ("", False))[0] in self.sizes]
+        bounds = [
+            (size, alone)
+            for _, (bound, alone) in sorted(_guards(code).items())
+            for size in dict.fromkeys((re.sub(r"\s*\.\s*", "_", bound), re.split(r"\W+", bound)[-1]))
+            if size in self.sizes
+        ]
         if len(bounds) != axes:
             grid = self.launch.grid or ()
             bounds = [(name, False) for text in grid for name in of_grid if name in _words(text)]

@@ -184,7 +184,7 @@ def _as_compiled(code: str, place: int, declared: Declared, compiled: Parameter)
 
 def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequence[str]) -> list[Taken]:
     """What a kernel takes, structs as their members, which bear their struct's name where that must be."""
-    structs = [_accessor(one) or _members(one.type, texts) for one in taken]
+    structs = [_accessor(one) or _lanes(one) or _members(one.type, texts) for one in taken]
     names = [one.name for one in (*taken, *(member for held in structs for member in held))]
     is_plain = len({*names}) == len(names) and {*names}.isdisjoint(RESERVED)
     found = []
@@ -195,7 +195,7 @@ def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequen
             nbytes = 8 if member.type.endswith("*") else _bytes_of(member.type) or 1
             begin = -(-begin // nbytes) * nbytes
             kind, lanes = _held(member, texts)
-            is_own = is_plain or not held or is_tensor
+            is_own = (is_plain and not VECTOR.search(one.type)) or not held or is_tensor
             found.append(
                 Taken(
                     _usable(member.name if is_own else f"{one.name}_{member.name}"),
@@ -230,6 +230,12 @@ def _accessor(one: Declared) -> list[Declared]:
     strides = [" * ".join(extents[axis + 1 :]) or "1" for axis in range(len(extents))]
     numbers = [Declared(one.text, index, name) for name in (*extents, *strides)]
     return [Declared(one.text, f"{element} *", one.name), *numbers]
+
+
+def _lanes(one: Declared) -> list[Declared]:
+    """The numbers of a vector of CUDA's, such as `uint2`; nothing of another parameter."""
+    kind, lanes = _element(f"{one.type} *") if VECTOR.search(one.type) else (None, 0)
+    return [Declared(one.text, ELEMENT_TYPES[kind].c_type, axis) for axis in "xyzw"[:lanes] if kind]
 
 
 def _held(member: Declared, texts: Sequence[str]) -> tuple[str | None, int]:
@@ -438,7 +444,10 @@ def built_header(path: Path) -> str:
 
 
 def _members_of_ptx(ptx: str, entry: str, place: int, nbytes: int, uses: Mapping[int, Use]) -> list[Taken]:
-    """What a struct holds by the loads of its members: arrays, numbers, and 0 where nothing is loaded."""
+    """What a struct holds by the loads of its members: arrays, numbers, and 0 where nothing is loaded.
+
+    Nothing is known of a member that may be loaded from a computed address.
+    """
     body = ptx.partition(f".entry {entry}(")[2].partition("\n}")[0]
     parameter = rf"\[{re.escape(entry)}_param_{place}(?:\+(\d+))?\]"
     kinds: dict[int, str] = {}
@@ -447,6 +456,7 @@ def _members_of_ptx(ptx: str, entry: str, place: int, nbytes: int, uses: Mapping
     ):
         for lane in range(int(lanes or 1)):
             kinds[int(begin or 0) + lane * int(kind[1:]) // 8] = kind
+    is_computed = re.search(rf"\bmov\S*\s[^;,]*,\s*{re.escape(entry)}_param_{place};", body)
     found, at = [], 0
     while kinds and at < nbytes:
         free = min((one for one in kinds if one > at), default=nbytes) - at
@@ -455,13 +465,12 @@ def _members_of_ptx(ptx: str, entry: str, place: int, nbytes: int, uses: Mapping
             if at in kinds
             else next(one for one in (8, 4, 2, 1) if not at % one and one <= free)
         )
-        name = f"x{place}_{at}" if at in kinds else "0"
+        name = f"x{place}_{at}" if at in kinds or is_computed else "0"
         kind = (
             _pointer(uses[at]) if at in uses else _type_of(Parameter(kinds.get(at, "b"), width, False, False))
         )
-        found.append(
-            Taken(name, f"const {kind}", kind, place, f".{at}", element_type(kind), use=uses.get(at))
-        )
+        text, kind = (f".b{8 * width}", "") if is_computed and at not in kinds else (f"const {kind}", kind)
+        found.append(Taken(name, text, kind, place, f".{at}", element_type(kind), use=uses.get(at)))
         at += width
     return found
 

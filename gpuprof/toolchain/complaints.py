@@ -44,6 +44,7 @@ _UNKNOWN = (
 #: May come with a header of the author's too.
 _HALF = "Add #include <cuda_fp16.h>."
 _EXPECTED = re.compile(r"\((?P<line>\d+)\): error: expected an? \S+")
+_STATEMENTS = "NVRTC has no `({ … })` of GNU C: make it a __device__ function."
 #: A name that a line declares, of a type in one word or as a pointer.
 _DECLARED = re.compile(r"(?:\b(?:int|unsigned|long|char|bool|float|double|\w+_t)\s|[*&])(?=\s*(?P<name>\w+))")
 _MACRO = r"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(?P<body>.+)"
@@ -217,7 +218,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
     if match := _UNDEFINED.search(first):
         return _about_name(program, match["name"])
     if match := _EXPECTED.search(first):
-        return _about_macro(program.source, int(match["line"]))
+        fix = _about_macro(program.source, int(match["line"]))
+        return fix or _STATEMENTS * bool(re.search(r"(?<!\w)\(\s*\{", masked(program.source)))
     if "Unresolved extern function" in first:
         return "Another file defines it: a kernel file includes all that its kernels call."
     if "static assertion failed" in first:

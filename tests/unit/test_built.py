@@ -205,6 +205,10 @@ def test_new_tells_what_structs_hold_by_the_loads_of_their_members(tmp_path):
     write_starting_point(str(path), header, force=False)
     header.write_text(header.read_text().replace('value = ""', 'value = "x1_24 * x1_0"'))
     assert case_of(path).outcome == "ok"
+    computed = source.replace("short unread[3]", "int of[40]").replace("x.by *", "x.of[i % 40] *")
+    path.write_text(compiled(source=computed).ptx)
+    write_starting_point(str(path), header, force=True)
+    assert "x1_8 (.b64)" in header.read_text()
 
 
 #: What a header says instead, and what is told of it: while it is read, or of the case.

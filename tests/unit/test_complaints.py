@@ -113,6 +113,8 @@ def test_an_error_of_a_header_names_the_line_that_it_comes_from():
         ("__global__ void k(float *N) {}", "N is a macro in this line, 1024 since line 1: rename one of"),
         ("__global__ void k(float *y, int n) { y[N] = }", ""),
         ("__global__ void k(float *y, int M) {}", ""),
+        ("#define MIN(a, b) ({ int c = a; c < b ? c : b; })", "NVRTC has no `({ … })` of GNU C"),
+        ("__global__ void k(float *y) { f({1}, y[ ]); }", ""),
     ],
 )
 def test_a_name_that_a_macro_replaces_is_told(line, fix):

@@ -314,6 +314,12 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "flip(x)"'},
         ),
         (
+            "__global__ void scaled(float *y, const float *x, uint2 extent, float2 factors)"
+            " { uint i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;"
+            " if (i < extent.x && j < extent.y) y[j * extent.x + i] = x[j * extent.x + i] * factors.y; }",
+            {'value = ""': 'value = "x * factors_y"'},
+        ),
+        (
             "using uchar = unsigned char; __global__ void paired(const uchar *x, float2 *y, int h, int w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y; if (i >= w) return;"
             " y[j * w + i] = make_float2(x[j * w + i], 1); }"
