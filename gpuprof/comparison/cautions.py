@@ -133,6 +133,8 @@ _OF_THE_CARD = {"executed_ptx", "launch_gate"}
 CLOCK_LIMIT = 0.95
 #: Share of a problem's bytes below which sectors cannot be rounding.
 _LEAST_OF_WORK = 0.99
+#: How a log names a header that was found nowhere.
+_ABSENT = re.compile(r'"(\S+) is not found, and empty"')
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
@@ -141,10 +143,18 @@ def cautions(run: Run) -> tuple[Banner, ...]:
     """All that a reader must know before believing a run, gravest first."""
     parts = (
         *(_incomplete, _lost, _apart, _unlike_software, _mode, _outcomes, _unverified, _throttled),
-        *(_beyond_peak, _too_much_work, _noise, _clocks, _counters, _disagreement),
+        *(_beyond_peak, _too_much_work, _noise, _clocks, _counters, _disagreement, _absent_headers),
     )
     found = [banner for part in parts for banner in part(run)]
     return tuple(sorted(found, key=lambda banner: ("bad", "warning", "note").index(banner.level)))
+
+
+def _absent_headers(run: Run) -> Iterator[Banner]:
+    """What kernels include, found nowhere, that they compile without."""
+    found = dict.fromkeys(name for case in run.cases for name in _ABSENT.findall(case.log or ""))
+    if found:
+        title, why = f"{listed([*found], 4)} not found, and taken as empty", "Macros of it are undefined."
+        yield Banner("absent_header", "warning", title, why, "If kernels need it, name its folder: -I DIR.")
 
 
 def _lost(run: Run) -> Iterator[Banner]:
