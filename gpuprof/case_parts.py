@@ -34,6 +34,7 @@ class ProblemRecord(Struct, frozen=True):
     Args:
         operation: Its name; what it declares stands in `Run.operations`.
         sizes: Extents by the operation's dimensions, in their order.
+        dtype: The type of the run, which `real` stands for; f32 where nothing is `real`.
         scalars: Numbers besides the sizes, as asked for.
         flops: Floating-point operations that it needs.
         min_bytes: Fewest bytes that it must move through device memory.

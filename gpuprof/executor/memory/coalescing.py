@@ -18,7 +18,7 @@ from gpuprof.executor.lanes.tally import Costs
 from gpuprof.executor.memory.warp_rows import from_multiple, grouped
 
 SECTOR_BYTES = 32
-#: Accesses that others are held against.
+#: Accesses that others are held against: a guess, on which times alone depend.
 _MOST_EXAMINED = 16
 
 
