@@ -88,7 +88,8 @@ def new(
         str,
         typer.Argument(
             metavar="OPERATION",
-            help="One that comes with gpuprof, a folder with operation.toml, or a .cu file without a header.",
+            help="One that comes with gpuprof, a folder with operation.toml, or CUDA C++, PTX or machine code"
+            " without a header.",
         ),
     ],
     file: Annotated[

@@ -17,7 +17,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.records import replace
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
 from gpuprof.schema import SchemaError, decoded, from_json, loads, to_json
-from gpuprof.text import cut
+from gpuprof.text import cut, listed
 
 #: The one reference of version 1 that ran on the host; it was known by its name alone.
 _ON_HOST = "numpy"
@@ -33,7 +33,8 @@ def results_file(path: Path) -> Path:
     inside = path / RESULTS_NAME
     if not inside.is_file():
         others = sorted(each.name for each in path.glob("*.json"))
-        fix = f"Name a file: {path / others[0]}." if others else "Name a file, or a folder of a run."
+        fix = "Name a results file, or the folder of a run."
+        fix += f" JSON files in it: {listed(others, 3)}." if others else ""
         raise ResultsError(f"{path} holds no {RESULTS_NAME}.", fix=fix)
     return inside
 

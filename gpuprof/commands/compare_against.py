@@ -223,6 +223,7 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
             progress,
             argv=tuple(sys.argv[1:]),
             keep=[partial(ResultsFile, file, replace=outputs.force) for file in (base, new)],
+            names=(revision, "working tree"),
         )
     name = commit[:9] if commit.startswith(revision) else f"{revision} ({commit[:9]})"
     compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)

@@ -143,5 +143,5 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "FleetRuns":
         except ResultsError as error:
             if is_named:
                 raise
-            builder.leave_out(str(path), error.what.removesuffix("."))
+            builder.leave_out(str(path), error.what.removesuffix(".").replace(f"{path} ", "it ", 1))
     return builder.fleet()

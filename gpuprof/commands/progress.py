@@ -42,11 +42,16 @@ class Shown(Progress):
         self._pace = Pace(0)
         self._labels: tuple[str, ...] = ()
         self._backend = ""
+        self._turn = ""
 
     def opened(self, run: Run, cases: int = 0) -> None:
         self._pace, self._labels, self._backend = Pace(cases), run.device_labels, run.backend
         if why := why_here(run):
             tell(why)
+
+    def turn(self, name: str) -> None:
+        """Have what follows say whose turn it is."""
+        self._turn = name and f"{name}: "
 
     def stop(self) -> None:
         """Nothing follows."""
@@ -110,7 +115,7 @@ class _Lines(Shown):
             where += "" if measurement.chosen else _parameters(others)
         self._pace.done += 1
         ended = _time_of(measurement) or status_on(self._backend, measurement).word
-        told = [f"[{self._pace.done}/{self._pace.cases}] {measurement.kernel} {where}: {ended}"]
+        told = [f"[{self._pace.done}/{self._pace.cases}] {self._turn}{measurement.kernel} {where}: {ended}"]
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
         tell(", ".join(told))
@@ -191,7 +196,7 @@ class _Bar(Shown):
         self._progress.update(self._task, description=one_line(what), total=cases or None)
 
     def started(self, case: Case) -> None:
-        where = f"{case.device}: " if len(self._labels) > 1 else ""
+        where = self._turn + (f"{case.device}: " if len(self._labels) > 1 else "")
         self._progress.update(self._task, description=one_line(f"{where}{case.name} {case.problem.label}"))
 
     def finished(self, measurement: Measurement) -> None:

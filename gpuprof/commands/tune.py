@@ -43,7 +43,7 @@ from gpuprof.tuning.space import (
     make_space,
     read_budget,
 )
-from gpuprof.tuning.tuner import Tuner
+from gpuprof.tuning.tuner import MANY, Tuner
 
 
 def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | None, dict[str, float]]:
@@ -213,6 +213,8 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
             if axes.kept and axes.count > 1:
                 kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
                 tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
+        if plan.space.count > MANY:
+            tell("Fewer combinations are searched better: name kernels or their values, -k reg_8x8:BK=8|16.")
         return ResultsFile(outputs.json, run, replace=outputs.force)
 
     with (

@@ -93,12 +93,12 @@ def _load(path: Path | Source, operation: Operation | None, command: Preprocessi
     return Ladder(file.operation, file.kernels)
 
 
-def instead_of(path: Path) -> str:
-    """What to name instead of a path that leads to no kernels."""
+def instead_of(path: Path, besides: str = "a folder with operation.toml, or") -> str:
+    """What to name instead of a path that leads to no kernels: files, and what else may be named there."""
     if path.suffix == ".py":
         return "A function of Triton, Numba or CuTe is measured by a program: gpuprof.profile(function, …)."
     if path.suffix in SOURCE_ENDINGS and path.is_file():
         return f"gpuprof new {path} {path.stem}.cu writes a kernel file of it."
     if near := get_close_matches(str(path), shipped_names(), n=1):
         return f"Did you mean `gpuprof {near[0]}`, which comes with gpuprof?"
-    return nearest_file(path) or "Name a folder with operation.toml, or .cu, .ptx or .cubin files."
+    return nearest_file(path) or f"Name {besides} .cu, .ptx or .cubin files."

@@ -170,4 +170,5 @@ def counted_as(measurement: Measurement, known: Measurement, device: Device) -> 
     counted = ("executor_counters", "lines", "lines_reason", "bounds_reason", "model", "model_reason")
     changes: dict[str, Any] = {name: getattr(known, name) for name in counted}
     remarks = tuple(dict.fromkeys((*measurement.remarks, *known.remarks)))
-    return with_bounds(replace(measurement, remarks=remarks, **changes), device)
+    counted = replace(measurement, remarks=remarks, **changes)
+    return with_bounds(counted, device) if counted.executor_counters else counted

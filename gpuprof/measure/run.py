@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from itertools import zip_longest
 
 from gpuprof import __version__, timeline
 from gpuprof.devices.device import Device
@@ -32,6 +33,9 @@ class Progress:
 
     def opened(self, run: Run, cases: int) -> None:
         """The devices of a run are open and that many cases follow."""
+
+    def turn(self, name: str) -> None:
+        """The cases of another request begin; a name tells it from the others."""
 
     def started(self, case: Case) -> None:
         """A case begins."""
@@ -82,6 +86,7 @@ def measure_in_turns(
     argv: tuple[str, ...] = (),
     keep: Sequence[Keep | None],
     resumes: bool = False,
+    names: Sequence[str] = (),
 ) -> list[Run]:
     """Measure requests round by round, every other time backwards: first, second, second, first, and so on.
 
@@ -100,7 +105,8 @@ def measure_in_turns(
         complete = True
         try:
             for number in range(measured[0].rounds):
-                for one in measured[:: -1 if number % 2 else 1]:
+                for one, name in [*zip_longest(measured, names, fillvalue="")][:: -1 if number % 2 else 1]:
+                    progress.turn(name)
                     one.round(number)
         except (KeyboardInterrupt, OutputError):  # at the end there may be room again
             complete = False

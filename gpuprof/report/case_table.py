@@ -159,7 +159,7 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
             Column("block", False, 1 if several else 7, launch),
             lambda row: Cell(format_extent(row.case.block) if row.case.chosen else format_block(row.case)),
         ),
-        (Column("outcome", False, 4, outcome), lambda row: outcome_of(row.run, row.case)),
+        (Column("outcome", False, 2, outcome, folds=7), lambda row: outcome_of(row.run, row.case)),
     ]
     if len(ladders) == 1:
         del case[1]
@@ -191,7 +191,7 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
         (Column("rate", True, 6, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
         _against(ladders, 3),
         of_figure("pct_of_limit", 5),
-        (Column("limited by", False, 2, "Its largest part of the time, or latency."), limiter_cell),
+        (Column("limited by", False, 4, "Its largest part of the time, or latency.", folds=12), limiter_cell),
         (Column("gain", True, 7, FIGURES["gain"].meaning), _gain),
     ]
 

@@ -219,7 +219,7 @@ def _heading(held: Held, group: Group, ladder: SizeLadder) -> str:
 
 
 def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> list[Subject]:
-    """The best kernels, those that were named, the library, and the simplest kernel."""
+    """The best kernels, those that were named, the library, the simplest one, and ceilings if named."""
     own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
     rungs = [rung for rung in own if not rung.is_ceiling] or own
     rows = [Subject(run, rung.case, rung) for rung in rungs]
@@ -239,7 +239,8 @@ def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> li
     ]
     reference = [Subject(run, rung.case, rung) for rung in ladder.rungs if rung.kernel.id == ladder.reference]
     simplest = [row for row in rows[:1] if all(row.case.ran != other.case.ran for other in shown)]
-    return [*shown, *reference, *simplest]
+    ceilings = [rung for rung in own if rung.kernel.id in named and rung not in rungs]
+    return [*shown, *reference, *simplest, *(Subject(run, rung.case, rung) for rung in ceilings)]
 
 
 def _columns(
@@ -318,7 +319,8 @@ def _name(ladder: SizeLadder, row: Subject) -> str:
     """The kernel that ran; of several blocks or parameters which."""
     if row.rung.is_reference:
         return ladder.reference_name
-    return f"{row.case.ran} {shape_of(row.rung, row.case)}".rstrip()
+    name = f"{row.case.ran} {shape_of(row.rung, row.case)}".rstrip()
+    return f"{name} (ceiling)" if row.rung.is_ceiling else name
 
 
 def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) -> Iterator[Sentence]:

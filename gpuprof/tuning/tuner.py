@@ -38,7 +38,7 @@ from gpuprof.tuning.card_search import CardSearch
 from gpuprof.tuning.space import USUAL_POINTS, BuiltPoint, Plan, Point
 
 #: Points whose launches take a second or more to work out, of which a user is told.
-_MANY = 4_000
+MANY = 4_000
 #: The longest that compiling one case may take, and counting it.
 _LONGEST_BUILD_S = 60.0
 _LONGEST_COUNT_S = 20.0
@@ -186,7 +186,7 @@ class Tuner:
                     fix="Use --device sim where there is no GPU.",
                 )
             points = plan.space.count * len(request.sizes) * len(self._cards.cards)
-            if points > _MANY:
+            if points > MANY:
                 watcher.stage("Checking combinations", points)
             self._searches = [
                 CardSearch(self._cards, card, plan, self._keep_measured, self._step)

@@ -30,6 +30,8 @@ from gpuprof.api import measured_run as api
 from gpuprof.errors import InputError, ToolError
 from gpuprof.reading import read_run
 from gpuprof.records import replace
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import answer_document
 from gpuprof.results import Measurement, Model, Run
 
 
@@ -58,6 +60,8 @@ def test_a_ceiling_alone_is_no_answer() -> None:
     assert {answer.lead for answer in answers(replace(held, cases=tuple(cases)))} == {
         "no answer: only a ceiling ran, which bounds what other kernels can reach"
     }
+    document = answer_document(held, named={"read_all"})
+    assert "read\\_all (ceiling)" in markdown_of(document)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_the_folder_of_a_run_stands_for_its_results(measured):
     process = gpuprof("report", "run", "-q", cwd=measured)
     assert process.stdout == "Wrote run/report.html\n"
     empty = gpuprof("report", ".", cwd=measured)
-    assert ". holds no results.json.\n  Name a file, or a folder of a run." in empty.stderr
+    assert ". holds no results.json.\n  Name a results file, or the folder of a run." in empty.stderr
     assert empty.returncode == ExitCode.BAD_INPUT
 
 

@@ -241,7 +241,7 @@ def test_folder_is_read_by_the_results_in_it(run, tmp_path):
     write_run(run, tmp_path / "r.json")
     with pytest.raises(ResultsError) as caught:
         read_run(tmp_path)
-    assert caught.value.fix == f"Name a file: {tmp_path / 'r.json'}."
+    assert caught.value.fix == "Name a results file, or the folder of a run. JSON files in it: r.json."
     (tmp_path / "r.json").rename(tmp_path / "results.json")
     assert read_run(tmp_path) == run
 
