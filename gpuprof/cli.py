@@ -375,6 +375,9 @@ def _usage_error(error: Any) -> ExitCode:
     fix = f"`{context.command_path} --help` shows what there is." if context is not None else ""
     if what.startswith("Missing argument") and (told := getattr(error.param, "help", "")):
         what = f"{what.removesuffix('.')}: {told[0].lower()}{told[1:]}"
+    if what.endswith("requires an argument.") and (command := _command().commands.get(sys.argv[1])):
+        told = next(one for one in command.params if error.option_name in one.opts)
+        what, fix = f"{what.removesuffix('.')}: {told.metavar}", told.help
     if getattr(error, "possibilities", None):
         options = (name for one in context.command.get_params(context) for name in one.opts)
         what, fix = error.message, did_you_mean(error.option_name, options, fix)
