@@ -201,7 +201,7 @@ const gpuprof = (() => {
   const isOpen = (chart) => !chart.querySelector(".closer").hidden;
 
   async function draw(chart) {
-    const [spec] = await Promise.all([specs().then((all) => all[chart.dataset.chart]), startPlotly()]);
+    const spec = (await start())[0][chart.dataset.chart];
     const built = BUILDERS[spec.kind](spec, chosen(chart), chart);
     const closer = chart.querySelector(".closer");
     await Plotly.react(closer, built.traces, built.layout, CONFIG);
@@ -222,7 +222,8 @@ const gpuprof = (() => {
   }
 
   // Plotly takes a moment to start: it begins when the page is drawn and the reader does nothing yet.
-  addEventListener("load", () => (window.requestIdleCallback || setTimeout)(() => startPlotly().catch(() => {})));
+  const start = () => Promise.all([specs(), startPlotly()]);
+  addEventListener("load", () => (window.requestIdleCallback || setTimeout)(() => start().catch(() => {})));
   document.addEventListener("change", (event) => {
     const chart = event.target.closest(".chart");
     if (chart && event.target.matches(".by-rung, .all-rows") && isOpen(chart)) draw(chart);
