@@ -170,5 +170,5 @@ def counted_as(measurement: Measurement, known: Measurement, device: Device) -> 
     counted = ("executor_counters", "lines", "lines_reason", "bounds_reason", "model", "model_reason")
     changes: dict[str, Any] = {name: getattr(known, name) for name in counted}
     remarks = tuple(dict.fromkeys((*measurement.remarks, *known.remarks)))
-    counted = replace(measurement, remarks=remarks, **changes)
-    return with_bounds(counted, device) if counted.executor_counters else counted
+    case = replace(measurement, remarks=remarks, **changes)
+    return with_bounds(case, device) if case.executor_counters else case

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from itertools import zip_longest
 
 from gpuprof import __version__, timeline
 from gpuprof.devices.device import Device
@@ -105,7 +104,8 @@ def measure_in_turns(
         complete = True
         try:
             for number in range(measured[0].rounds):
-                for one, name in [*zip_longest(measured, names, fillvalue="")][:: -1 if number % 2 else 1]:
+                turns = list(zip(measured, names or [""] * len(measured), strict=True))
+                for one, name in turns[:: -1 if number % 2 else 1]:
                     progress.turn(name)
                     one.round(number)
         except (KeyboardInterrupt, OutputError):  # at the end there may be room again
