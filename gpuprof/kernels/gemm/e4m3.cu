@@ -264,20 +264,19 @@ GPCS = "8 if WAVES == 1 and CLUSTER <= 2 else 1" # as in wgmma_store
 WHOLE_ROWS = "cdiv(TILES, WAVES) * ROWS // TILES"
 LOW = "PANEL if WHOLE_ROWS >= PANEL or 5 * WIDTH * K > 3 * l2_bytes else 4 if WHOLE_ROWS >= 4 else min(2, max(1, WHOLE_ROWS))"
 HIGH = "(LOW if CLUSTER <= 2 else PANEL) if WAVES > 1 or CLUSTER != 2 else 1 if BESIDE == 1 else 64"
-IN = "54 * min(1, K % 128) + 28 * min(1, K % 64) + 28 * min(1, K % 32)" # hundredths of a line more for each 128 bytes of a row, as rows start within lines and within sectors
-WHOLE = "80 if GPCS == 8 and (CLUSTER == 1 or 8 * (ROWS if BESIDE == 2 else TILES // ROWS) >= TILES) else 100" # as in wgmma_store
+IN = "20 * min(1, K % 128) + 31 * min(1, K % 64) + 47 * min(1, K % 32)" # hundredths of a line more for each 128 bytes of a row, as rows start within lines and within sectors
+WHOLE = "92 if GPCS == 8 and (CLUSTER == 1 or 8 * (ROWS if BESIDE == 2 else TILES // ROWS) >= TILES) else 100" # as in wgmma_store
 LINES = "BM * (100 + IN if IN or BESIDE > 1 else WHOLE) // BESIDE + BN * (100 + IN if IN or BELOW > 1 else WHOLE) // BELOW" # hundredths, that a block fetches for a tile of k
 RUNNING = "cdiv(TILES, WAVES) * CLUSTER" # blocks at once
 FETCHED = "LINES * RUNNING * 9815 // l2_bytes" # cycles, from the L2 cache,
-SHARED = "23 * BM // 20 + 11 * BM * BN // 1024 + 13 * (BM + BN) // 25" # of shared memory, which each 64 rows read and the copy engine fills,
-MULTIPLIED = "BM * BN * 7 // 256" # and for the products
+SHARED = "22 * BM // 15 + BM * BN // 119 + 13 * (BM + BN) // 25" # of shared memory, which each 64 rows read and the copy engine fills,
+MULTIPLIED = "BM * BN * 3 // 100" # and for the products
 MOST = "max(FETCHED, SHARED, MULTIPLIED)"
 WAITS = "WAVES * cdiv(cdiv(K, BK), CLUSTER // SHARING)"
-STREAMED = "19000 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
-CROWDED = "1 if GPCS == 8 and 20 * RUNNING >= 19 * sm_count else 0" # whether all SMs fetch at the same time
-BUSY = "WAITS * (179 * RUNNING // sm_count - 142 + BM * BN * 27 // 2048 + 79 * min(1, K % 32) + CROWDED * BM * 21 // 50 + max(STREAMED, MOST + 3 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (80 * MOST))) + 65 * min(WAITS, 32) + 1680 * WAVES + SPLIT * 9400 * (WAVES - 1)" # the first tiles come later, from memory
-CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY"
-WRITES = "(((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * SHARING + SPLIT * 21 * (CLUSTER - SHARING) // 8) * BM * BN // (64 * CLUSTER if SPLIT else 64 * SHARING) * (3 if TURNED and M >= N else 2) // 2" # of a block its part of the tile, and what it sends the others
+STREAMED = "8400 * (M + N) * K // (l2_bytes * WAITS)" # as in wgmma_store
+BUSY = "WAITS * (148 * RUNNING // sm_count - 104 + 99 * min(1, K % 32) + max(STREAMED, MOST + 2 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (17 * MOST))) + SPLIT * 5000 * (WAVES - 1)"
+CYCLES = "27 * min(WAITS, 32) + (1570 + 165 * IN_TURN) * WAVES + (max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY)" # the first tiles come later
+WRITES = "(((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * SHARING + SPLIT * 18 * (CLUSTER - SHARING) // 7) * BM * BN // (64 * CLUSTER if SPLIT else 64 * SHARING) * (14 if TURNED and M >= N else 9) // 9" # of a block its part of the tile, and what it sends the others
 MEETS = "CLUSTER + 2 * min(1, CLUSTER - 1)" # as in wgmma_store
 
 [parameters]
@@ -301,6 +300,10 @@ PANEL = [2, 4, 8]
 PIECES = [0, 1, 2]
 SHARING = [1, 2, 4]
 WAYS = [0, 1, 2, 4]
+
+[[require]]
+condition = "not (SPLIT and TURNED) or M <= WIDEST and CLUSTER <= 4"
+because = "{id} has all rows of C in one tile, and adds up its few pieces in at most 4 blocks"
 
 [[require]]
 condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 and not SPLIT"

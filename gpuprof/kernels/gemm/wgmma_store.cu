@@ -274,8 +274,8 @@ MULTIPLIED = "BM * BN * 27 // 1000" # and for the products
 MOST = "max(FETCHED, SHARED, MULTIPLIED)"
 WAITS = "WAVES * cdiv(K, BK)" # tiles of k one after the other,
 STREAMED = "34000 * (M + N) * K // (l2_bytes * WAITS)" # each of which takes so long from memory in any shape,
-BUSY = "WAITS * (30 + 36 * RUNNING // sm_count + 58 * min(1, K % 16) + max(STREAMED, MOST + 3 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (20 * MOST))) + 494 * WAVES" # with what of the shorter is not hidden, the more the more SMs are at work
-CYCLES = "max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY" # of two warpgroups each multiplies, then writes
+BUSY = "WAITS * (30 + 36 * RUNNING // sm_count + 58 * min(1, K % 16) + max(STREAMED, MOST + 3 * (FETCHED ** 2 + SHARED ** 2 + MULTIPLIED ** 2 - MOST ** 2) // (20 * MOST)))" # with what of the shorter is not hidden, the more the more SMs are at work
+CYCLES = "(494 + 100 * IN_TURN) * WAVES + (max(BUSY, (BUSY + WAVES * BM * BN * 3 // 20) // 2) if IN_TURN else BUSY)" # of two warpgroups each multiplies, then writes
 LATE = "1 if BM <= 128 and WAVES > 1 and not IN_TURN and not TURNED else 0" # whether a tile's results wait in registers, and are written to C beside the next one's products
 WRITES = "((cdiv(WAVES, 2) if N % 16 else 1) if IN_TURN else WAVES) * BM * BN * (3 if BM == 256 else 2) * (3 if LATE and N % 64 == 0 else 4) // 256" # and what is written of C when nothing is multiplied: half of all where rows start within sectors, as these are read first; of whole lines a quarter beside products
 MEETS = "CLUSTER + 3 * min(1, CLUSTER - 1)" # what its blocks wait for each other, at the begin and at the end; one alone does not
