@@ -138,6 +138,7 @@ SIZES = {
     "packed": "129x257x65",
     "wgmma_persistent": "2560x1792x8",
     **dict.fromkeys(("wgmma_streamk", "wgmma_packed"), "256x256x512"),
+    **dict.fromkeys(("wgmma_split_turned", "e4m3_split_turned"), "64x1664x128"),
 }
 
 
