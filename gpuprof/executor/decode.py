@@ -66,7 +66,6 @@ from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
 from gpuprof.executor.steps.fusion import PURE, fused_step, gathered, read_outside
-from gpuprof.executor.steps.joining import joined
 from gpuprof.executor.steps.memory_steps import address_only, shared_accesses
 from gpuprof.executor.steps.special_registers import ANSWERED
 
@@ -159,7 +158,6 @@ class RunnableBlock(BasicBlock):
     """A decoded basic block.
 
     Attributes:
-        joined: Fewer steps that do the same as its own, where nobody else is let go on between them.
         length: How many PTX instructions it has, including the one that ends it.
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
         value: The slot of the register by whose value a switch goes.
@@ -169,7 +167,6 @@ class RunnableBlock(BasicBlock):
     """
 
     steps: list[Step] = field(default_factory=list)
-    joined: list[Step] = field(default_factory=list)
     length: int = 0
     line: int = 0
     fused: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -182,7 +179,6 @@ class RunnableBlock(BasicBlock):
     aligned: bool = True
     back_edges: dict[int, BackEdge] = field(default_factory=dict)
     sliced: list[Step] = field(default_factory=list)
-    joined_slice: list[Step] = field(default_factory=list)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
     meets: frozenset[int] = frozenset()
@@ -421,7 +417,6 @@ class _Decoder:
         self.coder.addresses = addresses_alone(self.flow, kept, others)
         for block, items in zip(blocks, kept, strict=True):
             block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
-            block.joined_slice = joined(self.coder, block.sliced)
         return deciding
 
     def _slots_of(self, names: Iterable[str]) -> tuple[int, ...]:
@@ -453,7 +448,6 @@ class _Decoder:
         result = RunnableBlock(
             **vars(block),
             steps=steps,
-            joined=joined(self.coder, steps),
             length=len(block.items),
             line=line,
             fused=fused,

@@ -186,8 +186,7 @@ class Scheduler:
                         batch.fault(FaultKind.ENDLESS, text, block.line, path.mask.first())
                 if batch.control_slice is not None:
                     batch.control_slice.spend(len(block.sliced) * path.mask.total_threads)
-                together = block.joined if batch.control_slice is None else block.joined_slice
-                steps = iter(together if self.order is None else self._steps(block))
+                steps = iter(self._steps(block))
             else:
                 steps = iter(self._resumed(block, path))
             try:
@@ -202,7 +201,8 @@ class Scheduler:
                         step(batch)
             except Arrival as arrival:
                 batch.stall = None  # those whose wait failed will try again
-                self._ready += self._meetings.come(path, self._steps(block).index(step), arrival)
+                number = len(self._steps(block)) - length_hint(steps) - 1
+                self._ready += self._meetings.come(path, number, arrival)
                 return
             if block.end in (End.BRANCH, End.SWITCH):
                 before = len(self._ready)

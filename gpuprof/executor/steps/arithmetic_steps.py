@@ -15,7 +15,6 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, computing
-from gpuprof.executor.steps.joining import note_plain
 
 #: Where signedness makes no difference, registers are read as they are kept: signed.
 _SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
@@ -62,8 +61,6 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
     if len(sources) != len(lowered.sources):
         raise UnsupportedInstruction(item.name, item.line)
     step = _compute(coder, item, lowered, sources, writes_second, carries)
-    if not second and not carries:
-        note_plain(coder, item, step, lowered.compute, lowered.sources)
     if item.ptx_line and op.base in ("div", "rem", "rcp", "sqrt") and op.type in _MIDDLING:
         step = _watched(coder, item, op, sources, step)
     return _counted(coder, item, step)
@@ -188,7 +185,7 @@ def move(coder: Coder, item: Instruction) -> Step:
         return _pack(coder, item, items[0], items[1])
     dtype = _kept_dtype(coder, target, kind, item.line)
     read = coder.predicate(source, item) if kind == "pred" else coder.reader(source, dtype, item)
-    return note_plain(coder, item, computing(coder, item, read), lambda value: value, (dtype,))
+    return computing(coder, item, read)
 
 
 def _kept_dtype(coder: Coder, target: Operand, kind: str, line: int) -> np.dtype[Any]:

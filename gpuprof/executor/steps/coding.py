@@ -55,7 +55,6 @@ class Coder:
         exchanged: `id` of each load of shared memory whose value a shuffle takes.
         uncounted: Families of accesses that also go another way, past their counters: by the copy engine, or
             by textures and surfaces.
-        plain: What is known of steps that only compute a register, by step: see `joining`.
         carry: Slot of the carry flag, which has no name in PTX.
     """
 
@@ -75,7 +74,6 @@ class Coder:
     clocks: set[str] = field(default_factory=set)
     #: Registers of the control slice that are kept in two parts.
     addresses: frozenset[str] = frozenset()
-    plain: dict[Step, Any] = field(default_factory=dict)
     carry: int = field(init=False)
 
     def __post_init__(self) -> None:
