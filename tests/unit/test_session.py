@@ -147,6 +147,7 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     watcher = types.SimpleNamespace(
         timed=timed,
         opened=lambda opened, cases: None,
+        turn=lambda name: None,
         started=lambda case: events.append(("start", case.name)),
         finished=lambda done: None,
     )
