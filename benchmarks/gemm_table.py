@@ -127,28 +127,29 @@ SIZES_OF_F64 = {
 _OF_HALVES = (
     (
         300_000,
-        ("wgmma_split", "wgmma_split_below", "wgmma_split_128_4", "wgmma_store_64"),
+        ("wgmma_split", "wgmma_split_below", "wgmma_split_128_4", "wgmma_split_turned", "wgmma_store_64"),
     ),
     (
         1_700_000,
         (
             *("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_64_below", "wgmma_store_turned_64"),
-            *("wgmma_store_fit", "wgmma_store_turned_2x2", "wgmma_store_turned_2x4"),
-            *("wgmma_split_below", "wgmma_split_128_2x2", "wgmma_split_128_4"),
+            *("wgmma_store_fit", "wgmma_store_2x2", "wgmma_store_turned_2x2", "wgmma_store_turned_2x4"),
+            *("wgmma_split_below", "wgmma_split_128_2x2", "wgmma_split_128_4", "wgmma_split_turned"),
         ),
     ),
     (
         2_100_000,
         (
             *("wgmma_store_64_beside", "wgmma_store_64_below", "wgmma_store_turned_64"),
-            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned_2x2", "wgmma_store_turns"),
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_turned_2x2", "wgmma_store_2x2"),
+            "wgmma_store_turns",
         ),
     ),
     (
         sys.maxsize,
         (
             *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_256", "wgmma_store_turned"),
-            *("wgmma_store_turned_2x2", "wgmma_store_turns"),
+            *("wgmma_store_2x2", "wgmma_store_turned_2x2", "wgmma_store_turns"),
         ),
     ),
 )

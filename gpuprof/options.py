@@ -149,7 +149,7 @@ def read_sim_blocks(given: str | int | None) -> int | None:
 
 _KERNEL = (
     "Run only these kernels: ids or published names as `gpuprof list` shows them, patterns as 'col_*', or"
-    " kernel files; with parameters as reg_8x8:BK=16, or BK=8|16 for a case each."
+    " kernel files; with parameters as reg_8x8:BK=16, or 'reg_8x8:BK=8|16' for a case each."
 )
 _ALL = "All rungs of the ladder (the default without --kernel); other shapes run when they are named."
 _DTYPE = "Element type of a run; auto: f32, or what the kernels are written for."

@@ -224,12 +224,10 @@ class HeaderTables:
         return ELEMENT_TYPES[self.arrays[name]].nbytes * max(1, self._by_name[name].lanes)
 
     def _bounds(self, code: str, axes: int, of_grid: Sequence[str]) -> list[tuple[str, bool]]:
-        bounds = [
-            (size, alone)
-            for _, (bound, alone) in sorted(_guards(code).items())
-            for size in dict.fromkeys((re.sub(r"\s*\.\s*", "_", bound), re.split(r"\W+", bound)[-1]))
-            if size in self.sizes
-        ]
+        bounds = []
+        for _, (bound, alone) in sorted(_guards(code).items()):
+            names = (re.sub(r"\s*\.\s*", "_", bound), re.split(r"\W+", bound)[-1])
+            bounds += [(name, alone) for name in names if name in self.sizes][:1]
         if len(bounds) != axes:
             grid = self.launch.grid or ()
             bounds = [(name, False) for text in grid for name in of_grid if name in _words(text)]

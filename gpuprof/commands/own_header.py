@@ -184,25 +184,26 @@ def _as_compiled(code: str, place: int, declared: Declared, compiled: Parameter)
 
 def _parameters(taken: Sequence[Declared], uses: ArrayUses | None, texts: Sequence[str]) -> list[Taken]:
     """What a kernel takes, structs as their members, which bear their struct's name where that must be."""
-    structs = [_accessor(one) or _lanes(one) or _members(one.type, texts) for one in taken]
+    vectors = [_lanes(one) for one in taken]
+    structs = [_accessor(one) or _members(one.type, texts) for one in taken]
     names = [one.name for one in (*taken, *(member for held in structs for member in held))]
     is_plain = len({*names}) == len(names) and {*names}.isdisjoint(RESERVED)
     found = []
-    for place, (one, held) in enumerate(zip(taken, structs, strict=True)):
+    for place, (one, vector, held) in enumerate(zip(taken, vectors, structs, strict=True)):
         begin, is_tensor = 0, bool(_ACCESSOR.match(one.type))
         extents = tuple(each.name for each in held[1 : 1 + len(held) // 2]) if is_tensor else ()
-        for member in held or [one]:
+        for member in vector or held or [one]:
             nbytes = 8 if member.type.endswith("*") else _bytes_of(member.type) or 1
             begin = -(-begin // nbytes) * nbytes
             kind, lanes = _held(member, texts)
-            is_own = (is_plain and not VECTOR.search(one.type)) or not held or is_tensor
+            is_own = not vector and (is_plain or not held or is_tensor)
             found.append(
                 Taken(
                     _usable(member.name if is_own else f"{one.name}_{member.name}"),
                     member.text,
                     member.type,
                     place,
-                    f".{member.name}" * bool(held),
+                    f".{member.name}" * bool(vector or held),
                     kind,
                     lanes,
                     uses.parameters[place].get(begin) if uses else None,

@@ -214,7 +214,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
                 kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
                 tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
         if plan.space.count > MANY:
-            tell("Fewer combinations are searched better: name kernels or their values, -k reg_8x8:BK=8|16.")
+            tell("Fewer combinations are searched better: name kernels, or values as -k 'KERNEL:PARAM=8|16'.")
         return ResultsFile(outputs.json, run, replace=outputs.force)
 
     with (

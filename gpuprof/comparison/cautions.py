@@ -134,7 +134,7 @@ CLOCK_LIMIT = 0.95
 #: Share of a problem's bytes below which sectors cannot be rounding.
 _LEAST_OF_WORK = 0.99
 #: How a log names a header that was found nowhere.
-_ABSENT = re.compile(r'"(\S+) is not found, and empty"')
+_ABSENT = re.compile(r'"([^"\n]+) is not found, and empty"')
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
@@ -153,7 +153,10 @@ def _absent_headers(run: Run) -> Iterator[Banner]:
     """What kernels include, found nowhere, that they compile without."""
     found = dict.fromkeys(name for case in run.cases for name in _ABSENT.findall(case.log or ""))
     if found:
-        title, why = f"{listed([*found], 4)} not found, and taken as empty", "Macros of it are undefined."
+        title, why = (
+            f"{listed([*found], 4)} not found, and taken as empty",
+            "What it defines is missing.",
+        )
         yield Banner("absent_header", "warning", title, why, "If kernels need it, name its folder: -I DIR.")
 
 

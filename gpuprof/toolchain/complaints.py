@@ -219,7 +219,10 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return _about_name(program, match["name"])
     if match := _EXPECTED.search(first):
         fix = _about_macro(program.source, int(match["line"]))
-        return fix or _STATEMENTS * bool(re.search(r"(?<!\w)\(\s*\{", masked(program.source)))
+        is_statement = "expected an expression" in first and re.search(
+            r"(?<!\w)\(\s*\{", masked(program.source)
+        )
+        return fix or _STATEMENTS * bool(is_statement)
     if "Unresolved extern function" in first:
         return "Another file defines it: a kernel file includes all that its kernels call."
     if "static assertion failed" in first:

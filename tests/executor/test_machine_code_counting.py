@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from executor_harness import KERNELS_BY_HAND, compile_both
 
+from gpuprof.backends.sim import instructions
 from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
@@ -281,7 +282,7 @@ def test_cubins_of_other_architectures_are_read_apart(functions):
     ]
 
 
-def test_a_damaged_neighbour_is_told_and_spoils_nothing_else(functions):
+def test_a_damaged_neighbour_is_told_and_spoils_nothing_else(functions, monkeypatch):
     good = functions["loop"][0].cubin
     damaged = good[:200]
     with pytest.raises(ValueError, match="damaged"):
@@ -293,6 +294,10 @@ def test_a_damaged_neighbour_is_told_and_spoils_nothing_else(functions):
     assert links.listing(good) == read_alone(good)
     with pytest.raises(BackendUnavailable, match="cannot read the machine code"):
         links.listing(damaged)
+    read = []
+    monkeypatch.setattr(instructions, "listings_of", lambda codes: read.extend(codes) or dict.fromkeys(codes))
+    links.listing(b"what follows")
+    assert read == [b"what follows"]
 
 
 def test_what_is_no_elf_file_is_not_merged():

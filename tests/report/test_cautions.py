@@ -181,10 +181,10 @@ LIBRARY = run(
             ("in 2 cases", "ran 4 of 1,600 blocks.", "--sim-blocks all"),
         ),
         (
-            of(case(log='h.h(2): warning: #warning directive: "h.h is not found, and empty"')),
+            of(case(log='h.h(2): warning: #warning directive: "my h.h is not found, and empty"')),
             "absent_header",
             "warning",
-            ("h.h not found, and taken as empty", "-I DIR"),
+            ("my h.h not found, and taken as empty", "-I DIR"),
         ),
         (replace(sim_run(), backend_reason="no driver"), "sim", "warning", ("No driver. Results are exact",)),
     ],

@@ -65,7 +65,8 @@ class Links:
 
     def expect(self, cubin: bytes) -> None:
         """Be told, from any thread, of machine code that is likely to be linked."""
-        self._expected[cubin] = None
+        if cubin:
+            self._expected[cubin] = None
 
     def begin(self, functions: Iterable[CompiledKernel]) -> None:
         """Have machine code that will be linked disassembled while the executor runs it."""
@@ -92,6 +93,7 @@ class Links:
                 try:
                     self._listings |= listings_of([*together])
                 except BackendUnavailable:  # of any of them
+                    self._expected.clear()
                     self._listings |= listings_of([cubin])
             return self._listings[cubin]
 

@@ -66,7 +66,7 @@ shape_of = "wgmma_producer"
 title = "k split, turned"
 idea = "As wgmma_split, of columns of B by rows of A: where C is low all of its rows are one tile, and each line of B, the larger matrix, is read once."
 after = "wgmma_split"
-change = "Tiles of 64 columns and up to 256 rows: 136x3392x3872 takes 12.6 us on an H200, not 17.1 by wgmma_split_below."
+change = "Tiles of 64 columns and up to 256 rows: 136x3392x3872 takes 12.4 us on an H200, not 16.7 by wgmma_split_below."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 parameters = { WIDEST = 256, TURNED = 1 }
 

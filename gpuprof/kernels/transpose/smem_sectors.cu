@@ -4,7 +4,7 @@
 title = "Whole sectors of rows that start anywhere"
 problem = "transpose"
 rung = 135
-idea = "Where rows of the output are no multiple of 32 bytes, a tile's edge cuts sectors of the cache and words of memory, and two blocks write a part of each. Here a block writes of each row what begins and ends with a multiple of LINE bytes: from up to seven elements before its tile, for which it loads as many rows more. Copies that no thread waits for bring the tile, so that registers do not limit how many are under way, and of a large matrix the L2 cache fetches 128 or 256 bytes of device memory at once. Blocks are numbered along the input's rows where these are short, else down its columns: their neighbours run soon after, and find the lines that both need in the L2 cache."
+idea = "Where rows of the output are no multiple of 32 bytes, a tile's edge cuts sectors of the cache and words of memory, and two blocks write a part of each. Here a block writes of each row what begins and ends with a multiple of LINE bytes: from up to seven elements before its tile, for which it loads as many rows more. Copies that no thread waits for bring the tile, so that registers do not limit how many are under way, and of a large matrix or short rows the L2 cache fetches 128 or 256 bytes of device memory at once. Blocks are numbered along the input's rows where these are short, else down its columns: their neighbours run soon after, and find the lines that both need in the L2 cache."
 after = "smem_unrolled"
 change = "Each sector of the output is written once, as a whole: global_store_sectors fall where rows are ragged. Rows above the tile are loaded twice, the second time from the L2 cache."
 bottleneck = "Device-memory bandwidth."
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(512, 4) smem_sectors(int nx, int ny
         for (int x = 0; x < WIDTH; x += BLOCK_X)
             if (x0 + tx + x < nx && ty + y < COLUMNS + ABOVE && (unsigned)(y0 + ty + y - ABOVE) < (unsigned)ny)
                 copy<sizeof(real), FETCH>(tile + (ty + y) * PITCH + tx + x,
-                                         in + (size_t)(y0 + ty + y - ABOVE) * nx + x0 + tx + x);
+                                          in + (size_t)(y0 + ty + y - ABOVE) * nx + x0 + tx + x);
     wait_for_copies();
     __syncthreads();
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from gpuprof.report.svg.drawing import Scale, element, number, place, tick_text, width_of
 
 _TICKS = 6
-#: Sizes of the names' and labels' font in pixels, as the style sheet sets them.
+#: Size of the names' and labels' font in pixels, as the style sheet sets it.
 _LETTERS_PX = 12.0
 _LONGEST_NAME_PX = 230.0
 _AROUND_LABEL = 14.0
