@@ -19,6 +19,8 @@ Extent = tuple[int, int, int]
 KERNEL_ENDINGS = (".cu", ".ptx", ".cubin")
 #: What `gpuprof new` copies a kernel from.
 SOURCE_ENDINGS = (".cu", ".cuh", ".h", ".hpp", ".inl")
+#: What a compiler's log says of a header that was found nowhere, behind its name.
+ABSENT_HEADER = "is not found, and empty"
 
 #: Characters of one text that a table, a list or a message shows.
 MOST_SHOWN = 2000

@@ -17,7 +17,7 @@ from gpuprof.comparison.fleet import cards_of
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.records import replace
 from gpuprof.results import Clocks, ClockState, Counter, Measurement, Run
-from gpuprof.text import listed
+from gpuprof.text import ABSENT_HEADER, listed
 
 #: Nsight Compute shows two digits of a percentage.
 _ROUNDING_PCT = 0.006
@@ -134,7 +134,7 @@ CLOCK_LIMIT = 0.95
 #: Share of a problem's bytes below which sectors cannot be rounding.
 _LEAST_OF_WORK = 0.99
 #: How a log names a header that was found nowhere.
-_ABSENT = re.compile(r'"([^"\n]+) is not found, and empty"')
+_ABSENT = re.compile(rf'"([^"\n]+) {ABSENT_HEADER}"')
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
@@ -153,11 +153,9 @@ def _absent_headers(run: Run) -> Iterator[Banner]:
     """What kernels include, found nowhere, that they compile without."""
     found = dict.fromkeys(name for case in run.cases for name in _ABSENT.findall(case.log or ""))
     if found:
-        title, why = (
-            f"{listed([*found], 4)} not found, and taken as empty",
-            "What it defines is missing.",
-        )
-        yield Banner("absent_header", "warning", title, why, "If kernels need it, name its folder: -I DIR.")
+        title = f"{listed([*found], 4)} not found, and taken as empty"
+        fix = "If kernels need it, name its folder: -I DIR."
+        yield Banner("absent_header", "warning", title, "What it defines is missing.", fix)
 
 
 def _lost(run: Run) -> Iterator[Banner]:

@@ -133,9 +133,8 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
             return ladder.matching(name)
         except InputError:
             if isfile(name):
-                raise InputError(
-                    f"{name} is no kernel file.", fix=instead_of(Path(name), "ids of kernels, or")
-                ) from None
+                fix = instead_of(Path(name), "ids of kernels, or")
+                raise InputError(f"{name} is no kernel file.", fix=fix) from None
             raise
     file = load_kernels(Path(path), ladder.operation, command)
     if file.operation != ladder.operation:

@@ -15,6 +15,7 @@ from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import masked
 from gpuprof.files import read_content
 from gpuprof.records import replace
+from gpuprof.text import ABSENT_HEADER
 from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers, is_file, is_for_device, package_of
 from gpuprof.toolchain.host_headers import GIVEN_BY_NVCC, HOST_HEADERS, USES_STD, stand_ins
 
@@ -165,7 +166,7 @@ def make_program(
     folders = (*folders_of(options), *(found.directories if found else ()))
     lacking = sorted(foreign - first, key=lambda name: (not package_of(name), name))  # what has a fix first
     absent = tuple(name for name in lacking if _is_absent(name, folders))
-    headers |= {name: f'#pragma once\n#warning "{name} is not found, and empty"\n' for name in absent}
+    headers |= {name: f'#pragma once\n#warning "{name} {ABSENT_HEADER}"\n' for name in absent}
     source = texts.pop("")
     return NvrtcProgram(source, {**headers, **texts}, tuple(options), found, left_out, absent)
 
