@@ -24,7 +24,7 @@ from gpuprof.options import OUTPUT, Given
 from gpuprof.text import KERNEL_ENDINGS
 
 if TYPE_CHECKING:
-    from gpuprof.kernels.catalog import Ladder
+    from gpuprof.kernels.kernel import Ladder
     from gpuprof.kernels.preprocessing import Preprocessing
 
 app = typer.Typer(

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuprof.kernels.catalog import Ladder, load_ladder
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.catalog import load_ladder
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.results import Measurement
 
 FOLDER = Path(__file__).parent / "cheats"

@@ -21,8 +21,7 @@ from cheat_corpus import Verdict, verdicts_in
 from problem_support import measured
 
 import gpuprof
-from gpuprof.kernels.catalog import Ladder
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes

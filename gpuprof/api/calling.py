@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from gpuprof.api.keywords import HeaderKeywords
-from gpuprof.errors import PATH_ERRORS, InputError, asked, nearest_file, reason
-from gpuprof.files import read_code
+from gpuprof.errors import InputError, asked
 from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
-from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.catalog import read_source
 from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.entries import sole_entry
 from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
-from gpuprof.kernels.kernel import Kernel, Launch, Workspace
+from gpuprof.kernels.kernel import Kernel, Ladder, Launch, Workspace
 from gpuprof.kernels.paths import Source
 from gpuprof.kernels.preprocessing import found_headers, included
 from gpuprof.kernels.shape import check_block
@@ -198,15 +197,10 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
             raise InputError(f"{path} is Python.", fix="Give the function in it, not the file.")
         if path.stem in (other.stem for other in files):
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
-        try:
-            if not isinstance(source, Source):
-                text = read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_code(path)
-            else:
-                text = built_of_ptx(source.text, path) if source.ending == ".ptx" else source.text
-        except PATH_ERRORS as error:
-            what = f"Cannot read the kernel file {path}: {reason(error)}."
-            raise InputError(what, fix=nearest_file(path)) from error
-        files[path] = text
+        if not isinstance(source, Source):
+            files[path] = read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_source(path)
+        else:
+            files[path] = built_of_ptx(source.text, path) if source.ending == ".ptx" else source.text
     if not files:
         raise InputError("There is nothing to run.", fix="Name a kernel file.")
     return files

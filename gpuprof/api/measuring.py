@@ -26,7 +26,8 @@ from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.commands.texts import choose_references, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.files import RESULTS_NAME
-from gpuprof.kernels.catalog import Ladder, shipped_ladder
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.kernel import Ladder
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.kernels.preprocessing import included
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown

@@ -31,7 +31,7 @@ from gpuprof.options import (
 from gpuprof.records import replace
 
 if TYPE_CHECKING:
-    from gpuprof.kernels.catalog import Ladder
+    from gpuprof.kernels.kernel import Ladder
     from gpuprof.measure.request import Request
     from gpuprof.operation import Operation
 

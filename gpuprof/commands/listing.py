@@ -11,8 +11,8 @@ from gpuprof.console import hand_over
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable
-from gpuprof.kernels.catalog import Ladder, shipped_ladder
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.report.document import Cell, Column, Document, Row, Section, Sentence, Table
 from gpuprof.report.terminal import print_document

@@ -12,7 +12,8 @@ from gpuprof.commands.own_header import built_header, with_own_header
 from gpuprof.console import say, tell
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.files import check_writable, same_file, write_file
-from gpuprof.kernels.catalog import Ladder, load_ladder, read_source, shipped_ladder
+from gpuprof.kernels.catalog import load_ladder, read_source, shipped_ladder
+from gpuprof.kernels.kernel import Ladder
 from gpuprof.kernels.paths import instead_of
 from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation, unknown

@@ -5,8 +5,7 @@
 from collections.abc import Iterable, Mapping
 
 from gpuprof.errors import InputError, did_you_mean
-from gpuprof.kernels.catalog import Ladder
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, parse_preprocessing
 from gpuprof.measure.request import (
     PARAMETER,

@@ -24,9 +24,9 @@ from gpuprof.comparison.tuned import value_of
 from gpuprof.console import say_lines, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file
 from gpuprof.files import check_writable, read_input, write_file
-from gpuprof.kernels.catalog import Ladder, shipped_ladder
-from gpuprof.kernels.header import KernelFile, header_span, read_kernels
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.header import header_span, read_kernels
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.kernels.shipped import shipped_names
@@ -90,7 +90,7 @@ def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | No
 
 
 #: Reads a kernel file's text.
-Read = Callable[[str], KernelFile]
+Read = Callable[[str], Ladder]
 
 
 def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
@@ -177,7 +177,7 @@ def write_best(
     path = sources[point.kernel]
     source = read_input(path, encoding="utf-8")
 
-    def read(text: str) -> KernelFile:
+    def read(text: str) -> Ladder:
         return read_kernels(text, path, operation)
 
     # As its file says it, without what the command line adds.

@@ -4,19 +4,16 @@
 
 import tomllib
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from msgspec import Struct
-
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
+from gpuprof.errors import PATH_ERRORS, HeaderError, nearest_file, reason
 from gpuprof.files import read_code
 from gpuprof.kernels.built_files import read_built
-from gpuprof.kernels.header import KernelFile, read_kernels
-from gpuprof.kernels.kernel import Kernel, Study
+from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.kernel import Kernel, Ladder, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
-from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
+from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.formulas import variables
@@ -24,58 +21,6 @@ from gpuprof.records import replace
 from gpuprof.text import KERNEL_ENDINGS
 
 _STUDIES = "studies.toml"
-
-
-class Ladder(Struct, frozen=True):
-    """One operation and the kernels that compute it."""
-
-    operation: Operation
-    kernels: tuple[Kernel, ...]
-
-    def find(self, name: str) -> Kernel:
-        """A kernel by its id or published alias, in any case.
-
-        Raises:
-            InputError: There is none; the message names the nearest ones.
-        """
-        names = {alias.lower(): kernel for kernel in self.kernels for alias in (kernel.id, *kernel.aliases)}
-        if name.lower() in names:
-            return names[name.lower()]
-        fix = did_you_mean(name, names, self._listed)
-        raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=fix)
-
-    def matching(self, pattern: str) -> tuple[Kernel, ...]:
-        """Every kernel whose id a pattern such as `col_*` fits, in any case; else the one of that name.
-
-        Raises:
-            InputError: There is none.
-        """
-        found = [kernel for kernel in self.kernels if fnmatchcase(kernel.id.lower(), pattern.lower())]
-        return tuple(found) or (self.find(pattern),)
-
-    @property
-    def rungs(self) -> tuple[Kernel, ...]:
-        """Its kernels but for shapes of one of them, which run only when they are named or chosen."""
-        ids = {kernel.id for kernel in self.kernels}
-        return tuple(kernel for kernel in self.kernels if kernel.shape_of not in ids)
-
-    def rungs_of(self, dtype: str) -> tuple[Kernel, ...]:
-        """Its rungs for runs of a type: those that are written for it or choose such, all where none is."""
-        theirs = {kernel.id for kernel in self.kernels if dtype in kernel.dtypes}
-        chosen = ({choice.kernel for choice in kernel.choices} or {kernel.id} for kernel in self.rungs)
-        written = tuple(kernel for kernel, ids in zip(self.rungs, chosen, strict=True) if ids & theirs)
-        return written if any(not kernel.choices for kernel in written) else self.rungs
-
-    @property
-    def _listed(self) -> str:
-        if self.operation.name in shipped_names():
-            return f"See `gpuprof list {self.operation.name}`."
-        known = ", ".join(kernel.id for kernel in self.kernels)
-        return (
-            f"There are {known}."
-            if known
-            else "There is none yet: -k takes the path of a .cu, .ptx or .cubin file too."
-        )
 
 
 @cache
@@ -126,7 +71,7 @@ def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty:
     return Ladder(operation, in_order(kernels))
 
 
-def load_kernels(path: Path, asked: Operation | None = None, command: Preprocessing = NOTHING) -> KernelFile:
+def load_kernels(path: Path, asked: Operation | None = None, command: Preprocessing = NOTHING) -> Ladder:
     """Read one kernel file; of a header without declarations the operation is a shipped one.
 
     Raises:

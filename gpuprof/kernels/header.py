@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast, get_args
 
-from msgspec import Struct
-
 from gpuprof.counters import COUNTERS
 from gpuprof.cuda_source.masking import uncommented
 from gpuprof.errors import HeaderError, InputError
@@ -23,7 +21,7 @@ from gpuprof.kernels.candidates import read_candidates
 from gpuprof.kernels.compiler_options import ALLOWED_TEXT, joined, refused_option
 from gpuprof.kernels.entries import default_entry
 from gpuprof.kernels.header_checks import Header, check_formulas, check_kernel
-from gpuprof.kernels.kernel import Kernel, Requirement, Study
+from gpuprof.kernels.kernel import Kernel, Ladder, Requirement, Study
 from gpuprof.kernels.launch_tables import open_launch, read_launches, read_workspace
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
 from gpuprof.kernels.shipped import shipped_operation
@@ -81,20 +79,13 @@ grid = ["cdiv(n, block_x)"]
 */"""
 
 
-class KernelFile(Struct, frozen=True):
-    """What one file holds."""
-
-    kernels: tuple[Kernel, ...]
-    operation: Operation
-
-
 def read_kernels(
     source: str,
     path: Path,
     asked: Operation | None = None,
     command: Preprocessing = NOTHING,
     built: BuiltFile | None = None,
-) -> KernelFile:
+) -> Ladder:
     """Read a kernel file's header; one that names no operation is of the one that was asked for.
 
     Of a file that is not CUDA C++, `built` is what it holds.
@@ -141,7 +132,7 @@ def read_kernels(
             f"{path} has code below a header that chooses: it would never run.",
             fix="Put the code into a file of its own, or leave out choose.",
         )
-    return KernelFile(variants, operation)
+    return Ladder(operation, variants)
 
 
 def _header_of(source: str, path: Path, built: BuiltFile | None, asked: Operation | None) -> Header:

@@ -1,15 +1,22 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""One way to compute an operation: a kernel with its header and source, as a value that can travel."""
+"""One way to compute an operation: a kernel with its header and source, as a value that can travel.
+
+A ladder is an operation with kernels that compute it: those of a folder, or of one file.
+"""
 
 import hashlib
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 from msgspec import Struct, field
 
+from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.candidates import Candidates
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.kernels.texture import TextureSpec
+from gpuprof.operation import Operation
 from gpuprof.problems.formulas import evaluate
 from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
 from gpuprof.text import Extent, in_xyz
@@ -173,3 +180,55 @@ class Kernel(Struct, frozen=True):
         own = {name: getattr(self, name) for name in KernelRecord.__struct_fields__ if hasattr(self, name)}
         study = {"study": self.study.name, "citation": self.study.citation, "citation_url": self.study.url}
         return KernelRecord(**{**own, **study})
+
+
+class Ladder(Struct, frozen=True):
+    """One operation and the kernels that compute it."""
+
+    operation: Operation
+    kernels: tuple[Kernel, ...]
+
+    def find(self, name: str) -> Kernel:
+        """A kernel by its id or published alias, in any case.
+
+        Raises:
+            InputError: There is none; the message names the nearest ones.
+        """
+        names = {alias.lower(): kernel for kernel in self.kernels for alias in (kernel.id, *kernel.aliases)}
+        if name.lower() in names:
+            return names[name.lower()]
+        fix = did_you_mean(name, names, self._listed)
+        raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=fix)
+
+    def matching(self, pattern: str) -> tuple[Kernel, ...]:
+        """Every kernel whose id a pattern such as `col_*` fits, in any case; else the one of that name.
+
+        Raises:
+            InputError: There is none.
+        """
+        found = [kernel for kernel in self.kernels if fnmatchcase(kernel.id.lower(), pattern.lower())]
+        return tuple(found) or (self.find(pattern),)
+
+    @property
+    def rungs(self) -> tuple[Kernel, ...]:
+        """Its kernels but for shapes of one of them, which run only when they are named or chosen."""
+        ids = {kernel.id for kernel in self.kernels}
+        return tuple(kernel for kernel in self.kernels if kernel.shape_of not in ids)
+
+    def rungs_of(self, dtype: str) -> tuple[Kernel, ...]:
+        """Its rungs for runs of a type: those that are written for it or choose such, all where none is."""
+        theirs = {kernel.id for kernel in self.kernels if dtype in kernel.dtypes}
+        chosen = ({choice.kernel for choice in kernel.choices} or {kernel.id} for kernel in self.rungs)
+        written = tuple(kernel for kernel, ids in zip(self.rungs, chosen, strict=True) if ids & theirs)
+        return written if any(not kernel.choices for kernel in written) else self.rungs
+
+    @property
+    def _listed(self) -> str:
+        if self.operation.name in shipped_names():
+            return f"See `gpuprof list {self.operation.name}`."
+        known = ", ".join(kernel.id for kernel in self.kernels)
+        return (
+            f"There are {known}."
+            if known
+            else "There is none yet: -k takes the path of a .cu, .ptx or .cubin file too."
+        )

@@ -12,9 +12,9 @@ from msgspec import Struct
 from gpuprof.argument_types import require
 from gpuprof.errors import HeaderError, InputError, nearest_file
 from gpuprof.kernels.built_files import built_of_ptx
-from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels, load_ladder
+from gpuprof.kernels.catalog import check_choices, in_order, load_kernels, load_ladder
 from gpuprof.kernels.header import read_kernels
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.operation import Operation
@@ -83,14 +83,12 @@ def ladder_of(
 def _load(path: Path | Source, operation: Operation | None, command: Preprocessing) -> Ladder:
     if isinstance(path, Source):
         built = built_of_ptx(path.text, path.path) if path.ending == ".ptx" else None
-        text = read_kernels(path.text, path.path, operation, command, built)
-        return Ladder(text.operation, text.kernels)
+        return read_kernels(path.text, path.path, operation, command, built)
     if path.is_dir():
         return load_ladder(path, command, may_be_empty=True)
     if path.suffix not in KERNEL_ENDINGS:
         raise InputError(f"{path} is no folder and no kernel file.", fix=instead_of(path))
-    file = load_kernels(path, operation, command)
-    return Ladder(file.operation, file.kernels)
+    return load_kernels(path, operation, command)
 
 
 def instead_of(path: Path, besides: str = "a folder with operation.toml, or") -> str:

@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuprof.cuda_source.masking import masked
-from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
-from gpuprof.kernels.kernel import Kernel, Launch
+from gpuprof.kernels.kernel import Kernel, Ladder, Launch
 from gpuprof.kernels.preprocessing import OWN_MACROS
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpuprof.errors import HeaderError, InputError, did_you_mean
-from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.catalog import check_choices, in_order, load_kernels
+from gpuprof.kernels.kernel import Kernel, Ladder
 from gpuprof.kernels.paths import instead_of
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import check_block, check_threads
@@ -148,7 +148,7 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
                 f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file."
             )
         check_choices(kernel, ladder.kernels)
-    return (Ladder(file.operation, file.kernels).find(variant),) if variant else file.kernels
+    return (file.find(variant),) if variant else file.kernels
 
 
 def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Selection:

@@ -12,7 +12,8 @@ from gpuprof.commands.tune import best_everywhere, with_defaults
 from gpuprof.comparison.tuned import TunedRow, TunedSize, answer_sentence, tie_sentence
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
-from gpuprof.kernels.header import KernelFile, read_kernels
+from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.kernel import Ladder
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names
 from gpuprof.records import replace
 from gpuprof.results import Model, ProblemRecord, Run, Tuned, Tuning
@@ -47,7 +48,7 @@ extern "C" __global__ void mine(int nx, int ny, const real *in, real *out) { /* 
 """
 
 
-def read(text: str) -> KernelFile:
+def read(text: str) -> Ladder:
     return read_kernels(text, Path("mine.cu"))
 
 
@@ -76,7 +77,7 @@ def test_every_shipped_header_takes_other_defaults_and_keeps_the_rest():
         for path in sorted((KERNEL_ROOT / name).glob("*.cu")):
             source = path.read_text(encoding="utf-8")
 
-            def again(text: str, path: Path = path) -> KernelFile:
+            def again(text: str, path: Path = path) -> Ladder:
                 return read_kernels(text, path)
 
             for kernel in again(source).kernels:

@@ -16,7 +16,8 @@ from unit_support import build_request, write_transpose_kernel
 from gpuprof.commands.texts import choose_kernels, choose_references, parse_blocks
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.kernels.catalog import Ladder, shipped_ladder
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.kernel import Ladder
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case

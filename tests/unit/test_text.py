@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unit_support import MINIMAL, gpuprof, parse_kernel, write_transpose_kernel
 
 from gpuprof.commands import listing
-from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.kernel import Ladder
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.text import MOST_SHOWN, cut, one_line, visible
 
