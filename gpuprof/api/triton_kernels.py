@@ -34,8 +34,13 @@ TRITON_WORDS = ("constexprs", *_OPTIONS)
 
 
 def is_triton(what: Any) -> bool:
-    """Whether it is a function of Triton's, tuned by it or not; Triton is not imported to find out."""
-    return type(what).__module__.split(".")[0] == "triton" and hasattr(what, "fn")
+    """Whether it is a function of Triton's, tuned or not, be it by a tuner of its caller's own.
+
+    Triton is not imported to find out.
+    """
+    return hasattr(what, "fn") and any(
+        kind.__module__.split(".")[0] == "triton" for kind in type(what).__mro__
+    )
 
 
 def _is_descriptor(value: Any) -> bool:

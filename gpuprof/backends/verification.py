@@ -106,7 +106,7 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
 
     Some arrays may be read for some scalars only, such as C of a GEMM: not where beta is 0. They are poisoned
     like any output. A case that is wrong is tried once more with numbers in them; without `poison_inout`
-    it is taken for right then.
+    what it does then is what counts.
     """
     verification = attempt(None)
     arrays = " and ".join(f"{spec.name} though {spec.unread}" for spec in problem.outputs if spec.unread)
@@ -120,7 +120,7 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
         return Proof(replace(verification, detail=f"reads {arrays}: {_SAME}"))
     if attempt(0.0).passed:
         return Proof(replace(verification, detail=f"adds to what was in {arrays}"))
-    return Proof(verification)
+    return Proof(verification) if poison_inout else Proof(with_ones, 1.0)
 
 
 def incorrect(verification: Verification, why: str, *, later: bool) -> Findings:

@@ -99,6 +99,11 @@ def test_a_kernel_whose_header_says_that_it_reads_c_is_measured_with_a_remark(tm
             for header in ("", "poison_inout = false")
         ),
         (f"{AT} = sum + beta * {AT};", "", "All 3080 elements are wrong: they are NaN"),
+        (
+            f"{AT} = sum + beta * {AT};",
+            "poison_inout = false",
+            "All 3080 elements are wrong: they lack the factor",
+        ),
     ],
 )
 def test_adding_to_c_and_another_fault_are_not_taken_for_reading_c(tmp_path, store, header, words):
