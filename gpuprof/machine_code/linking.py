@@ -267,7 +267,7 @@ class _AnchorFinder:
                     found.branches = tuple(self._made_one(one.line))
                     # A loop that asks before each iteration may have been made one that asks behind it.
                     (found.others if turns else found.fixed).append(found.branches[-1])
-            elif one.name in FIXED:
+            elif one.name in FIXED or one.is_system_call:
                 (found.guarded if one.guard else found.fixed).append(one.line)
             elif one.name in _LOADS:
                 (found.guarded if one.guard else found.loads).append(one.line)

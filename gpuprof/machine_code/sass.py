@@ -45,6 +45,11 @@ class SassInstruction(Struct, frozen=True):
     def __post_init__(self) -> None:
         structs.force_setattr(self, "name", intern(self.opcode.partition(".")[0]))
 
+    @property
+    def is_system_call(self) -> bool:
+        """Whether it calls what the driver brings, such as vprintf; a kernel's own are called relatively."""
+        return self.opcode.startswith("CALL.ABS")
+
 
 class Block(Struct):
     """Instructions that a warp executes one after the other.
@@ -150,7 +155,7 @@ def _link(
     if last.name == "CALL" and not jumps:
         block.callee = goals[0] if goals else None
         block.successors = tuple(following)
-        return bool(goals)
+        return bool(goals) or last.is_system_call
     if last.name not in _ENDS and not jumps:
         block.successors = tuple(following)
         return True

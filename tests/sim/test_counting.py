@@ -3,9 +3,11 @@
 """What a GPU measured is counted by the executor, in a process of its own."""
 
 import numpy as np
+import pytest
 from counting_support import counted
 from problem_support import problem_for
 
+import gpuprof
 from gpuprof.backends.sim import watching
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.counters import OF_EXECUTOR
@@ -42,6 +44,32 @@ def test_a_measured_case_gets_the_counts_and_bounds_of_the_executor():
     assert {"fma", "l1", "l2"} <= set(found.bounds)
     assert found.bound_by in found.bounds
     assert found.bounds_reason is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"), [(3, None), (2, "calls a function of the driver's, such as printf")]
+)
+def test_calls_of_the_driver_that_nobody_makes_leave_instructions_counted_and_modelled(limit, reason):
+    source = """extern "C" __global__ void checked(int *out, const int *x, int limit)
+{
+    assert(x[threadIdx.x] <= limit);
+    if (x[threadIdx.x] == limit)
+        printf("%d", x[threadIdx.x]);
+    out[threadIdx.x] = x[threadIdx.x];
+}"""
+    x = np.arange(64, dtype=np.int32) % 3
+    (case,) = gpuprof.profile(
+        gpuprof.Source(source, "checked"),
+        args={"out": None, "x": x, "limit": limit},
+        expect={"out": x},
+        grid=1,
+        block=64,
+        device="sim:h200",
+    ).record.cases
+    counter = case.counters["warp_instructions"]
+    assert (counter.value is None, case.model is None) == (reason is not None,) * 2
+    for said in (counter.reason, case.model_reason):
+        assert (reason or "") in (said or "")
 
 
 class WordLoads(Observer):
