@@ -122,14 +122,10 @@ class Figures(Mapping[str, Any]):
 class MeasuredCase:
     """One kernel at one problem with one launch shape, and what came of it."""
 
-    def __init__(self, run: "MeasuredRun", index: int) -> None:
+    def __init__(self, run: "MeasuredRun", record: "Measurement") -> None:
         self.run = run
-        self._index = index
-
-    @property
-    def record(self) -> "Measurement":
-        """Everything that the results file holds of it."""
-        return self.run.record.cases[self._index]
+        #: Everything that the results file holds of it.
+        self.record = record
 
     @property
     def device(self) -> str:
@@ -174,7 +170,7 @@ class MeasuredCase:
         """
         from gpuprof.report.ladder_table import explanation, limit_lines
 
-        rung = self.run.rung_of(self._index)
+        rung = self.run.rung_of(self.record)
         if rung is not None:
             return explanation(self.run.record, rung)
         if self.reason:
@@ -242,7 +238,7 @@ class MeasuredCase:
 
     @property
     def _subject(self) -> Subject:
-        return Subject(self.run.record, self.record, self.run.rung_of(self._index))
+        return Subject(self.run.record, self.record, self.run.rung_of(self.record))
 
     def to_dict(self) -> dict[str, Any]:
         """One flat row: what it is, how it ended, and every figure that it has."""
@@ -279,7 +275,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
     @cached_property
     def cases(self) -> tuple[MeasuredCase, ...]:
         """Every case: by device, by size, then in rung order, references last."""
-        return tuple(MeasuredCase(self, index) for index in range(len(self.record.cases)))
+        return tuple(MeasuredCase(self, record) for record in self.record.cases)
 
     backend: str = told(
         "record.backend", "What ran the kernels: `gpu`, `sim` for the executor on the CPU, or `none`."
@@ -430,9 +426,9 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         replace_text(report, self.to_html())
         return results
 
-    def rung_of(self, index: int) -> Rung | None:
+    def rung_of(self, case: "Measurement") -> Rung | None:
         """The rung that a case stands for; None for one of several blocks that is not the fastest."""
-        return self._rungs.get(id(self.record.cases[index]))
+        return self._rungs.get(id(case))
 
     @cached_property
     def _rungs(self) -> dict[int, Rung]:
