@@ -56,7 +56,7 @@ _QUEUED = (
 _IMMEDIATE = ("cuCtxSetCurrent", "cuGetErrorName", "cuGetErrorString")
 _POLL_S = 0.002
 #: What changes nothing that a kernel sees here: no cache is kept, and no shared memory outlasts a launch.
-_UNSEEN = ("flush_l2", "scribble_shared", "demote")
+_UNSEEN = ("nothing", "flush_l2", "scribble_shared", "demote")
 #: Functions of the measuring side that stride over their arrays with any grid: few blocks are faster here.
 _STRIDING = (
     "compare",
@@ -77,7 +77,10 @@ _NOISE = 0.002
 
 
 class Unjudged(GlobalRaces):
-    """Races that nobody is told of: a GPU goes on."""
+    """Races that nobody looks for in global memory, or is told of elsewhere: a GPU goes on."""
+
+    def __init__(self, buffers, *about, **how):
+        super().__init__([], *about, **how)
 
     def report(self, race):
         """Go on."""
