@@ -195,9 +195,7 @@ CANDIDATES_OF_RAGGED = {
     "f16": ("wgmma_gathered", "wgmma_gathered_short", "wgmma_packed"),
     "tf32": ("short_k", "tf32_gathered", "tf32_packed"),
 }
-#: Options of the operation that a type asks for.
-LAYOUTS = {"e4m3": "tn"}
-_CHOOSER, _CHOOSER_OF_TN = "by_size", "by_size_tn"
+_CHOOSER = "by_size"
 
 
 @dataclass
@@ -264,7 +262,6 @@ def measure(
 ) -> None:
     """Measure one part of all sizes."""
     folder.mkdir(parents=True, exist_ok=True)
-    layout = LAYOUTS.get(dtype, "row")
     runs = list(runs_of(part, parts, dtype))
     if by_size:
         runs = [((), sorted((size for _, sizes in runs for size in sizes), key=extents_of))]
@@ -272,7 +269,7 @@ def measure(
         path = folder / f"gemm-{part}-{number}.json"
         run = gpuprof.profile(
             "gemm",
-            kernels=[*rungs, _CHOOSER if layout == "row" else _CHOOSER_OF_TN],
+            kernels=[*rungs, _CHOOSER],
             sizes=[extents_of(size) for size in sizes],
             references=["vendor"],
             dtype=dtype,
@@ -313,8 +310,8 @@ def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
             elif case.is_reference:
                 row.vendor_us = case.timing.cold.median_us
             else:
-                row.rungs[label.replace(_CHOOSER_OF_TN, _CHOOSER)] = case.timing.cold.median_us
-                if case.kernel in (_CHOOSER, _CHOOSER_OF_TN):
+                row.rungs[label] = case.timing.cold.median_us
+                if case.kernel == _CHOOSER:
                     row.chosen = case.chosen
     return {card: list(rows.values()) for card, rows in cards.items()}
 

@@ -25,7 +25,7 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-from gemm_table import LAYOUTS, Row, extents_of, read_all
+from gemm_table import Row, extents_of, read_all
 from numpy.typing import NDArray
 
 from gpuprof.devices.cards import load_card
@@ -93,8 +93,9 @@ class Fit:
     """Times of some cards, and what the terms of each kernel's cost are at their sizes."""
 
     def __init__(self, cards: Mapping[str, Sequence[Row]], dtype: str) -> None:
-        kernels = {one.id: one for one in shipped_ladder("gemm").kernels}
-        self.chooser = kernels["by_size_tn" if dtype in LAYOUTS else "by_size"]
+        ladder = shipped_ladder("gemm")
+        kernels = {one.id: one for one in ladder.kernels}
+        self.chooser = ladder.of_type(kernels["by_size"], dtype)
         asked = [one for one in self.chooser.choices if one.least and dtype == kernels[one.kernel].dtypes[0]]
         #: Sums, each with the kernels that share it.
         self.tables = {

@@ -127,20 +127,25 @@ def check_ladder(kernels: list[Kernel], where: str) -> None:
 def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
     """Refuse a choice that could never run in the kernel's place."""
     kernels = {other.id: other for other in others}
+    first: dict[str, Kernel] = {}  # of each type
     for choice in kernel.choices:
         other = kernels.get(choice.kernel)
         if other is None:
             problem = f"not one of {', '.join(sorted(kernels))}"
         elif other.choices:
             problem = "which chooses among others itself"
-        elif other.options != kernel.options:
-            differing = sorted({*other.options.items()} ^ {*kernel.options.items()})
-            problem = f"whose {differing[0][0]} is another one"
+        elif differing := _differing(other, [first.setdefault(dtype, other) for dtype in other.dtypes]):
+            problem = f"whose {min(differing)} is another one"
         elif unknown := sorted(variables(choice.least or "0") - {*other.integers, *other.derived}):
             problem = f"which has no constant {unknown[0]!r}"
         else:
             continue
         raise HeaderError(f"{kernel.file_name}: choose.kernel is {choice.kernel!r}, {problem}.")
+
+
+def _differing(kernel: Kernel, others: Iterable[Kernel]) -> set[str]:
+    """The options that a kernel does not share with all others."""
+    return {name for other in others for name, _ in {*kernel.options.items()} ^ {*other.options.items()}}
 
 
 def _load_studies(folder: Path) -> dict[str, Study]:

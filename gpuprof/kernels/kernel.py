@@ -18,6 +18,7 @@ from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.kernels.texture import TextureSpec
 from gpuprof.operation import Operation
 from gpuprof.problems.formulas import evaluate
+from gpuprof.records import replace
 from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
 from gpuprof.text import Extent, in_xyz
 
@@ -221,6 +222,14 @@ class Ladder(Struct, frozen=True):
         chosen = ({choice.kernel for choice in kernel.choices} or {kernel.id} for kernel in self.rungs)
         written = tuple(kernel for kernel, ids in zip(self.rungs, chosen, strict=True) if ids & theirs)
         return written if any(not kernel.choices for kernel in written) else self.rungs
+
+    def of_type(self, kernel: Kernel, dtype: str) -> Kernel:
+        """A kernel for runs of a type: what chooses does so among those of the type, as one of them."""
+        written = {other.id: other for other in self.kernels if dtype in other.dtypes}
+        choices = tuple(choice for choice in kernel.choices if choice.kernel in written)
+        if not choices:
+            return kernel
+        return replace(kernel, choices=choices, options=written[choices[0].kernel].options)
 
     @property
     def _listed(self) -> str:

@@ -231,6 +231,7 @@ def make_request(
             f"There is no {operation.name} kernel: no kernel file stands beside operation.toml.",
             fix="Name one with -k; gpuprof new writes one to start from.",
         )
+    chosen = tuple(replace(one, kernel=ladder.of_type(one.kernel, kind)) for one in chosen)
     _check_blocks([selection.kernel for selection in chosen], blocks, chosen=bool(selections))
     request = Request(
         ladder=ladder,

@@ -44,7 +44,7 @@ MOST_SHARED = load_card("h200").shared_bytes_per_block_optin
 #: Their values follow from their shape, or they hand over to others.
 FIXED = {
     "gemm": {"reg_2x1", "smem_tiled_16", "float4_4x4", "col_smem", "col_smem_1d", "col_smem_noconflict"}
-    | {"col_4x1", "col_4x1_float4", "by_size", "by_size_tn", "wmma", "mma_sync", "mma_swizzled"},
+    | {"col_4x1", "col_4x1_float4", "by_size", "wmma", "mma_sync", "mma_swizzled"},
     "softmax": {"by_size"},
     "attention": {"three_kernels", "online", "mma_sync", "mma_swizzled", "by_size"},
     "transpose": {"smem_tile", "smem_padded", "smem_swizzled", "float4_tile", "float4_down"},

@@ -19,6 +19,7 @@ from gpuprof.kernels.header import entry_in_header
 from gpuprof.kernels.shape import check_block, configure
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
+from gpuprof.measure.request import Selection, make_request, plan_cases
 from gpuprof.records import replace
 from gpuprof.results import Choice, SourceLine
 
@@ -130,6 +131,19 @@ def test_file_of_ones_own_may_choose_among_shipped_kernels(tmp_path):
     assert choose(kernel, Gemm(8, 8, 8), DEVICE) == find_kernel("gemm", "naive")
 
 
+def test_what_chooses_computes_as_its_choices_of_the_type_do():
+    gemm = shipped_ladder("gemm")
+    by_size = gemm.find("by_size")
+    assert gemm.of_type(by_size, "f32").options == {}
+    of_bytes = gemm.of_type(by_size, "e4m3")
+    assert of_bytes.options == {"layout": "tn"}
+    chosen = choose(of_bytes, Gemm(120, 120, 120, "e4m3", "tn"), load_card("h200"))
+    assert chosen == find_kernel("gemm", "e4m3_gathered")  # rows that the copy engine does not take
+    (case,) = plan_cases(make_request(gemm, [Selection(by_size)], [(128, 128, 128)], dtype="e4m3"))
+    assert dict(case.problem.options) == {"layout": "tn"}
+
+
+NAIVE = "choose = [{ kernel = 'naive', when = 'M < 8' }, { kernel = 'col_8x8', when = '1' }]"
 LEAST = "choose = [{ kernel = ['reg_8x8', 'naive'], when = '1', least = 'TN' }]"
 
 
@@ -140,14 +154,12 @@ LEAST = "choose = [{ kernel = ['reg_8x8', 'naive'], when = '1', least = 'TN' }]"
         ("gemmOnGPU2D", {}, r"choose\.kernel is 'gemmOnGPU2D', not one of "),
         ("mine", {}, r"choose\.kernel is 'mine', not one of "),
         ("naive_row", {}, r"choose\.kernel is 'naive_row', not one of "),
-        ("col_8x8", {}, r"choose\.kernel is 'col_8x8', whose layout is another one\."),
-        ("naive", {"extra": "layout = 'col'"}, r"choose\.kernel is 'naive', whose layout is another one\."),
-        ("copy_row", {"op": "transpose"}, r"choose\.kernel is 'copy_row', whose result is another one\."),
+        ("col_8x8", {"extra": NAIVE}, r"choose\.kernel is 'col_8x8', whose layout is another one\."),
         ("naive", {"extra": LEAST}, r"choose\.kernel is 'naive', which has no constant 'TN'\."),
     ],
 )
 def test_choice_that_cannot_stand_in_is_refused(tmp_path, choice, fields, words):
-    path = write(tmp_path, *([] if LEAST in fields.values() else [(choice, "1")]), **fields)
+    path = write(tmp_path, *([] if "extra" in fields else [(choice, "1")]), **fields)
     with pytest.raises(HeaderError, match=words):
         named_kernel(fields.get("op", "gemm"), path)
 

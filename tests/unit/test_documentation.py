@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import typer.main
 from each import each
-from problem_support import Gemm, find_kernel, ladder
+from problem_support import Gemm, find_kernel
 from processes import ran
 from unit_support import gpuprof
 
@@ -26,6 +26,7 @@ from gpuprof.bounds.parts import PARTS
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import ExitCode, GpuprofError
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import choose
 from gpuprof.reading import read_run
 
@@ -239,9 +240,7 @@ def test_the_page_has_the_line_that_the_committed_run_gives():
 
 @pytest.mark.deep
 def test_by_size_takes_what_was_fast():
-    kernels = ladder("gemm")
-    choosers = [one for one in kernels if one.choices]
-    types = {one.id: one.dtypes for one in kernels}
+    gemm = shipped_ladder("gemm")
     for name, dtype, sizes, untimed, reached in (  # some shapes were timed on one card only
         ("gemm-sizes-h200", "f32", 503, 0, 1.2594),
         ("gemm-sizes-f64-h200", "f64", 136, 0, 1.0977),
@@ -252,7 +251,7 @@ def test_by_size_takes_what_was_fast():
         ("gemm-sizes-tf32-h100", "tf32", 43, 5, 1.034),
         ("gemm-sizes-e4m3-h100", "e4m3", 53, 13, 0.9896),
     ):
-        (kernel,) = (one for one in choosers if any(dtype in types[other.kernel] for other in one.choices))
+        kernel = gemm.of_type(gemm.find("by_size"), dtype)
         factors: dict[str, dict[str, float]] = {}
         with (ROOT / "docs" / "data" / f"{name}.csv").open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -263,7 +262,7 @@ def test_by_size_takes_what_was_fast():
             problem = Gemm(
                 *(extents if len(extents) == 3 else 3 * extents), dtype, kernel.options.get("layout", "row")
             )
-            taken.append(timed.get(choose(kernel, kernels, problem, load_card(name[-4:])).id))
+            taken.append(timed.get(choose(kernel, gemm.kernels, problem, load_card(name[-4:])).id))
         assert (len(taken), taken.count(None)) == (sizes, untimed), name
         assert statistics.geometric_mean(filter(None, taken)) > 0.999 * reached, name
 

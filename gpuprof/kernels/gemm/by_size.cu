@@ -47,6 +47,18 @@ kernel = "tf32_packed"
 when = "real_bytes == 4 and K > 36"
 because = "Rows that the copy engine does not take, of a larger C. With fewer k short_k is left, further down: FP32 takes no longer than TF32."
 
+# And from docs/data/gemm-sizes-e4m3-h200.csv and -h100.csv.
+[[choose]]
+kernel = ["e4m3_split", "e4m3_split_turned", "e4m3_split_2x2", "e4m3_split_128_2x2", "e4m3_64_fit", "e4m3_64_pairs", "e4m3_turned_64", "e4m3_64_below", "e4m3_192_beside", "e4m3", "e4m3_turned", "e4m3_2x2", "e4m3_turned_2x2", "e4m3_turns"]
+when = "real_bytes == 1"
+least = "4520000 + 594 * CYCLES + 5200 * WRITES + 44000 * MEETS"
+because = "As of two bytes, A in rows and B in columns: split where C has few tiles, turned where it is low."
+
+[[choose]]
+kernel = "e4m3_gathered"
+when = "real_bytes == 1"
+because = "Rows that the copy engine does not take, which threads gather."
+
 # And from docs/data/gemm-sizes-f64-h200.csv.
 [[choose]]
 kernel = "dmma_split_16x16"

@@ -22,8 +22,14 @@ template <typename T> static __device__ __forceinline__ void go_down(const T *&r
     asm volatile("" : "+l"(row));
 }
 
+// The bits of an element of one byte or two.
+template <typename T> static __device__ __forceinline__ unsigned load_bits(const T *element)
+{
+    return sizeof(T) == 1 ? __ldg((const unsigned char *)element) : __ldg((const unsigned short *)element);
+}
+
 // COUNT rows of a tile, of which so many rows and columns exist. Where matrix rows start at multiples of 4, 8 or 16 bytes (WIDTH)
-// so many are copied at once, and nobody waits; halves of other rows come one by one, by way of registers.
+// so many are copied at once, and nobody waits; smaller elements of other rows come one by one, by way of registers.
 template <int WIDTH, int COUNT> struct Rows {
     unsigned words[WIDTH < 4 ? COUNT / 4 : 1];
 
@@ -32,17 +38,22 @@ template <int WIDTH, int COUNT> struct Rows {
     {
         if (WIDTH >= 4)
             return;
+        constexpr int IN_WORD = 4 / sizeof(T);
         const int row = threadIdx.x / 32;
-        const int column = threadIdx.x % 32 * 2;
-        const int left[2] = {column < columns ? rows - row : 0, column + 1 < columns ? rows - row : 0};
+        const int column = threadIdx.x % 32 * IN_WORD;
+        int left[IN_WORD];
+#pragma unroll
+        for (int j = 0; j < IN_WORD; ++j)
+            left[j] = column + j < columns ? rows - row : 0;
         go_down(from, (size_t)row * pitch + column);
 #pragma unroll
         for (int i = 0; i < COUNT / 4; ++i) {
-            unsigned short halves[2];
+            unsigned word = 0;
 #pragma unroll
-            for (int j = 0; j < 2; ++j)
-                halves[j] = 4 * i < left[j] ? __ldg((const unsigned short *)from + j) : 0;
-            words[WIDTH < 4 ? i : 0] = halves[0] | (unsigned)halves[1] << 16;
+            for (int j = 0; j < IN_WORD; ++j)
+                if (4 * i < left[j])
+                    word |= load_bits(from + j) << 8 * sizeof(T) * j;
+            words[WIDTH < 4 ? i : 0] = word;
             go_down(from, (size_t)pitch * 4);
         }
     }
@@ -62,35 +73,43 @@ template <int WIDTH, int COUNT> struct Rows {
             if (WIDTH < 4)
                 store_word(place, words[WIDTH < 4 ? i : 0]);
             else {
-                copy<PIECE_BYTES>((T *)__cvta_shared_to_generic(place), from, PIECE_BYTES * i < left);
+                copy<PIECE_BYTES>((void *)__cvta_shared_to_generic(place), from, PIECE_BYTES * i < left);
                 go_down(from, (size_t)pitch * PIECE_BYTES);
             }
         }
     }
 };
 
-// So many tiles of k to the stages, one after the other: of A BM rows of k, of B BK rows in blocks of 128 bytes.
+#ifndef B_ALONG_K
+#define B_ALONG_K 0 // whether B's rows lie along k
+#endif
+
+// So many tiles of k to the stages, one after the other: of A BM rows of k, of B as many along k, or BK rows in blocks of 128
+// bytes.
 template <typename T>
 static __device__ __forceinline__ void gather_tiles(unsigned stages, unsigned full, unsigned empty, const T *A, const T *B,
                                                     int k, int tiles, int m, int n, int M, int N, int K)
 {
     constexpr int BLOCK = 128 / sizeof(T); // columns
     Rows<A_WIDTH, BM> of_a;
-    Rows<B_WIDTH, BK> of_b[BN / BLOCK];
+    constexpr int BLOCKS = B_ALONG_K ? 1 : BN / BLOCK;
+    Rows<B_WIDTH, B_ALONG_K ? BN : BK> of_b[BLOCKS];
+    const int pitch = B_ALONG_K ? K : N;
 #pragma unroll 1
     for (int tile = 0; tile < tiles + AHEAD; ++tile, k += BK) {
         if (tile < tiles) {
             const unsigned stage = stages + tile % STAGES * STAGE;
-            const T *a = A + (size_t)m * K + k, *b = B + (size_t)k * N + n;
+            const T *a = A + (size_t)m * K + k, *b = B + (B_ALONG_K ? (size_t)n * K + k : (size_t)k * N + n);
+            const int rows = B_ALONG_K ? N - n : K - k, columns = B_ALONG_K ? K - k : N - n;
             of_a.load(a, K, M - m, K - k);
 #pragma unroll
-            for (int i = 0; i < BN / BLOCK; ++i)
-                of_b[i].load(b + i * BLOCK, N, K - k, N - n - i * BLOCK);
+            for (int i = 0; i < BLOCKS; ++i)
+                of_b[i].load(b + i * BLOCK, pitch, rows, columns - i * BLOCK);
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
             of_a.keep(stage, a, K, M - m, K - k);
 #pragma unroll
-            for (int i = 0; i < BN / BLOCK; ++i)
-                of_b[i].keep(stage + 128 * (BM + i * BK), b + i * BLOCK, N, K - k, N - n - i * BLOCK);
+            for (int i = 0; i < BLOCKS; ++i)
+                of_b[i].keep(stage + 128 * (BM + i * BK), b + i * BLOCK, pitch, rows, columns - i * BLOCK);
         }
         close_group();
         if (tile >= AHEAD) {

@@ -212,7 +212,10 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 
 #ifdef GATHERED
 #include "gather_tiles.cuh"
-#define OPERANDS const real *A, const real *B,
+#ifndef OPERAND
+#define OPERAND real
+#endif
+#define OPERANDS const OPERAND *A, const OPERAND *B,
 #define C_TARGET
 #define STORE_SUMS(...) store_sums_anywhere(total, piece, __VA_ARGS__)
 #else

@@ -6,7 +6,7 @@
 // Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing. The L2
 // cache fetches the AROUND bytes, 128 or 256, around an element at once; 0 for what it does by itself.
 template <int BYTES, int AROUND = 0>
-static __device__ __forceinline__ void copy(real *target, const real *source, bool exists = true)
+static __device__ __forceinline__ void copy(void *target, const void *source, bool exists = true)
 {
     const unsigned address = (unsigned)__cvta_generic_to_shared(target);
     if (BYTES == 16)
