@@ -137,7 +137,7 @@ def test_a_tile_that_nobody_stores_is_incorrect(problem, wrong):
 def test_a_part_that_is_added_twice_is_incorrect():
     found = Case(LONG, ("add4(c, value);", "add4(c, value), add4(c, value);")).run()
     assert found.outcome == "incorrect"
-    assert found.reason.startswith("At size 512x512x64: ")
+    assert found.reason.startswith("At size 256x256x64: ")
 
 
 #: Rows of A and of B are packed by all blocks before the copy engine takes them.

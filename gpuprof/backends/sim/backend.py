@@ -38,10 +38,10 @@ from gpuprof.backends.sim.sampled import (
     are_dear,
     at_smaller_size,
     cards_like,
+    cases_to_verify,
     never_written,
     of_two_kinds,
     sample_of,
-    smaller_case,
     stands_for_grid,
     verification_of_missing,
 )
@@ -199,7 +199,7 @@ class SimBackend(Backend):
         Raises:
             NotConclusive: Values must be computed, of the whole grid where there is no sample.
         """
-        if why != DEPENDS and not any(smaller_case(case, card) for card in cards_like(self.device)):
+        if why != DEPENDS and not any(cases_to_verify(case, self.device)):
             raise NotConclusive
         counted = self._count_slices(case, compiled, samples)
         for spec, missing in () if any(samples) else never_written(case.problem, counted.buffers):
@@ -214,18 +214,13 @@ class SimBackend(Backend):
     def _verify_smaller(self, case: ConfiguredCase, compiled: Functions, why: str) -> Findings | None:
         """What a smaller size is found to be, whose grid is run whole; None where no size is affordable."""
         found: Findings | None = None
-        seen: list[ConfiguredCase] = []
-        for backend in self._whole_grids:
-            smaller = smaller_case(case, backend.device)
-            if smaller is None or smaller in seen:
-                continue
-            seen.append(smaller)
-            if (smaller.entries, smaller.defines) != (case.entries, case.defines):
-                compiled = compile_kernel(smaller, self.decoded.arch)
+        for card, smaller in cases_to_verify(case, self.device):
+            same = (smaller.entries, smaller.defines) == (case.entries, case.defines)
+            code = compiled if same else compile_kernel(smaller, self.decoded.arch)
             try:
                 # One card is enough to see whether a second launch is as right as the first.
-                whole = [None] * len(smaller.launches)
-                found = backend._run(smaller, compiled, whole, once=len(seen) > 1)
+                whole, once = [None] * len(smaller.launches), found is not None
+                found = self._whole_grids[card]._run(smaller, code, whole, once=once)
                 found = at_smaller_size(found, smaller.problem, why)
             except ExplainedFailure as failure:
                 raise ExplainedFailure(

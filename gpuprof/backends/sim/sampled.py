@@ -21,7 +21,7 @@ from gpuprof.devices.device import Device
 from gpuprof.executor import WARP, Buffer, LaunchResult, Sample, choose_blocks
 from gpuprof.executor.sampling import Stratum
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
-from gpuprof.kernels.smaller_sizes import smaller_cases
+from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.problems.check import ErrorComparison
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
@@ -49,6 +49,9 @@ _WIDE = frozenset({"tf32", "f64"})
 WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
 #: What a smaller size may take that is run whole, in instructions of lanes, very roughly: three seconds.
 _MOST_INSTRUCTIONS = 2.1e8
+#: And on the card itself where one of few multiprocessors has another grid: blocks of that one do as much as
+#: those of a large grid, and the card shows what many hand over, and whether a second launch is as right.
+_FEW_INSTRUCTIONS = _MOST_INSTRUCTIONS / 8
 #: So few that blocks of a smaller size have several tiles each, and seldom equally many.
 _FEW_MULTIPROCESSORS = 7
 #: Why values are computed and verified at a smaller size.
@@ -139,10 +142,15 @@ def cards_like(device: Device) -> tuple[Device, Device]:
     return device, replace(device, sm_count=_FEW_MULTIPROCESSORS)
 
 
-def smaller_case(case: ConfiguredCase, device: Device) -> ConfiguredCase | None:
-    """The largest smaller size of the same kind that can be run whole; None where there is none."""
-    cases = list(smaller_cases(case, device, _MOST_INSTRUCTIONS))
-    return cases[-1] if cases else None
+def cases_to_verify(case: ConfiguredCase, device: Device) -> Iterator[tuple[int, ConfiguredCase]]:
+    """Yield smaller sizes of the same kind to run whole, each with its card, by number among `cards_like`."""
+    own, few = (list(smaller_cases(case, card, _MOST_INSTRUCTIONS))[-1:] for card in cards_like(device))
+    if own == few:
+        few = []
+    elif own and few and expected_instructions(own[0]) > _FEW_INSTRUCTIONS:
+        lighter = smaller_cases(own[0], device, _FEW_INSTRUCTIONS)
+        own += (one for one in lighter if (one.entries, one.defines) == (own[0].entries, own[0].defines))
+    yield from ((number, cases[-1]) for number, cases in enumerate((own, few)) if cases)
 
 
 def at_smaller_size(found: Findings, problem: Problem, why: str) -> Findings:
