@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,9 +61,10 @@ H200 = replace(
 )
 
 
-def play(steps: Sequence[Step], warps: int = 1, blocks: int = 1, resident: int = 1) -> Played:
-    sm = StreamingMultiprocessor([[*steps, END]], [[0]], warps, resident, RATES)
-    return sm.play(blocks)
+def play(
+    steps: Sequence[Step], warps: int = 1, blocks: int = 1, resident: int = 1, rates: SmSurroundings = RATES
+) -> Played:
+    return StreamingMultiprocessor([[*steps, END]], [[0]], warps, resident, rates).play(blocks)
 
 
 def spent(steps: Sequence[Step], reason: str) -> float:
@@ -187,9 +189,7 @@ def test_a_register_bank_gives_an_operand_a_cycle() -> None:
 
 
 def test_an_operand_that_is_kept_is_not_read_again() -> None:
-    code = code_of((["FFMA R1, R2, R4.reuse, R1", "FFMA R3, R6, R4, R3", "FFMA R5, R6, R4, R5"], ()))
-    words = [WORD] * 3
-    made = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {1: 7})
+    made = made_of("FFMA R1, R2, R4.reuse, R1", "FFMA R3, R6, R4, R3", "FFMA R5, R6, R4, R5")
     assert [(step.even, step.odd, step.line) for step in made] == [(2, 1, 7), (1, 1, 7), (2, 1, 7)]
 
 
@@ -201,12 +201,9 @@ def test_dram_answers_later_the_more_it_has_to_do() -> None:
 
 def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
     def mean(lines: float, led: float = 0.0) -> float:
-        load = step_of(
-            StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines, led=led
-        )
+        load = changed(FAR, sectors=1, lines=lines, led=led)
         rates = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0)))
-        each = [[load, step_of(StepKind.PLAIN, waits=(0,))] * 1000 + [END]]
-        return StreamingMultiprocessor(each, [[0]], 1, 1, rates).play(1).ends[0] / 1000
+        return play([load, USE] * 1000, rates=rates).ends[0] / 1000
 
     assert mean(1) == pytest.approx(702, abs=10)
     assert mean(16) - mean(1) == pytest.approx(100 * sum(1 / n for n in range(2, 17)), rel=0.1)
@@ -217,11 +214,9 @@ def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
 def test_the_first_of_those_that_read_the_same_asks_before_the_mean() -> None:
     """As the first of so many last answers to 32 requests comes before the mean, drawn at random."""
     draw = np.random.default_rng(0)
-    code = code_of((["LDG.E R2, [R4]"], ()))
     for readers in (1, 2, 8, 32):
         last = draw.exponential(size=(2000, readers, 32)).max(axis=2)
-        traffic = {0: Traffic(1, 4, readers=readers)}
-        (step,) = steps_of(code.blocks[0].instructions, [WORD], traffic, constants_of(H200), {})
+        (step,) = made_of("LDG.E R2, [R4]", asked=[Traffic(1, 4, readers=readers)])
         assert step.led == pytest.approx(last.mean() - last.min(axis=1).mean(), abs=0.15), readers
 
 
@@ -266,15 +261,14 @@ def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
 ) -> None:
     store = step_of(StepKind.STORE, passes=1, sectors=16, **change)
     rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
-    sm = StreamingMultiprocessor([[step_of(StepKind.BARRIER), store, END]], [[0]], 4, blocks, rates)
-    assert sm.play(blocks).ends[-1] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
+    played = play([step_of(StepKind.BARRIER), store], 4, blocks, blocks, rates)
+    assert played.ends[-1] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
 
 
 def test_atomics_to_one_place_come_one_after_the_other() -> None:
     add = step_of(StepKind.STORE, passes=1, sectors=1, sets=0, latency=30, crowded=0.5)
     rates = replace(RATES, crowd_cycles=100.0)
-    sm = StreamingMultiprocessor([[add, USE, END]], [[0]], 8, 1, rates)
-    assert sm.play(1).ends[0] == pytest.approx(8 * 50 + rates.l2_latency, abs=10)
+    assert play([add, USE], 8, rates=rates).ends[0] == pytest.approx(8 * 50 + rates.l2_latency, abs=10)
 
 
 def test_the_busiest_part_of_l2_is_that_of_all_atomics() -> None:
@@ -283,22 +277,39 @@ def test_the_busiest_part_of_l2_is_that_of_all_atomics() -> None:
     _crowd(dict(zip(found, turns, strict=True)), found)
     of = [(each["seen_busiest_sector"], each["seen_busiest_part"]) for each in found.values()]
     assert of == [(0.5, 1.0), (0.75, 0.75), (0.0, 0.0)]
-    traffic = {16 * number: Traffic(1, 32, busiest=(0.75, 0.75)) for number in range(2)}
-    code = code_of((["REDG.E.ADD.STRONG.GPU [R2], R0", "REDG.E.ADD.F32.FTZ.RN.STRONG.GPU [R2], R0"], ()))
-    whole, real = steps_of(code.blocks[0].instructions, [WORD] * 2, traffic, constants_of(H200), {})
+    sums = "REDG.E.ADD.STRONG.GPU [R2], R0", "REDG.E.ADD.F32.FTZ.RN.STRONG.GPU [R2], R0"
+    whole, real = made_of(*sums, asked=[Traffic(1, 32, busiest=(0.75, 0.75))] * 2)
     values = constants_of(H200).values
     for step, name in ((whole, "red"), (real, "red_f32")):
         assert step.crowded == pytest.approx(24 / values[f"l2_{name}_1_apart_0_requests_per_ns"])
 
 
-def test_sectors_pass_as_often_as_a_word_has_lanes() -> None:
-    watch = CacheWatch(1000)
+ARRAY: Any = SimpleNamespace(address=4096)
+
+
+def watching(room: int) -> CacheWatch:
+    """The watch of a launch that begins, with room for so many sectors."""
+    watch = CacheWatch(room)
     watch.begin(lambda thread: (0, (0, 0, 0)))
-    place = np.repeat([0, 1, 9, 16], [20, 8, 3, 1])
+    return watch
+
+
+def of_words(place: np.ndarray, *, strong: bool = False) -> Any:
+    """A warp's access of the words at these places."""
     one = SimpleNamespace(mask=Mask(np.ones((1, 1, 32), bool), 1, 1), index=place[None, None], place=place)
     one.order, one.who = SimpleNamespace(first=0, block_threads=32), np.arange(32)
-    one.site, one.by, one.strong, one.size = 0, None, True, 4
-    watch.update(SimpleNamespace(address=4096), one)  # type: ignore[arg-type]
+    one.site, one.by, one.strong, one.size = 0, None, strong, 4
+    return one
+
+
+def touch(watch: CacheWatch, place: np.ndarray, *, reads: bool) -> None:
+    one = of_words(place)
+    watch.read(ARRAY, one) if reads else watch.write(ARRAY, one, None)  # type: ignore[arg-type]
+
+
+def test_sectors_pass_as_often_as_a_word_has_lanes() -> None:
+    watch = watching(1000)
+    watch.update(ARRAY, of_words(np.repeat([0, 1, 9, 16], [20, 8, 3, 1]), strong=True))
     ((sectors, times),) = watch.turns[0, 0, False]
     assert dict(zip(sectors.tolist(), times.tolist(), strict=True)) == {128: 20, 129: 3, 130: 1}
 
@@ -311,7 +322,7 @@ def test_lines_are_those_of_blocks_that_begin_elsewhere() -> None:
 
 def test_parts_of_sectors_keep_the_data_path_until_they_are_sent() -> None:
     store = step_of(StepKind.STORE, passes=32, sectors=32, lines=32)
-    after = [step_of(StepKind.SHARED, passes=1, sets=0), step_of(StepKind.PLAIN, waits=(0,))]
+    after = [step_of(StepKind.SHARED, passes=1, sets=0), USE]
     whole, parts = (play([replace(store, sent=sent), *after]).spent[0, 0][0][1] for sent in (0.0, 1.0))
     assert parts == pytest.approx(whole + 32)
 
@@ -325,30 +336,23 @@ def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
 
 
 def test_products_of_warp_groups_are_waited_for_by_number() -> None:
-    code = code_of((["HGMMA.64x128x16.F32 R24, gdesc[UR8], R24, gsb0", "WARPGROUP.DEPBAR.LE gsb0, 0x0"], ()))
-    words = [WORD] * 2
-    product, until = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {})
+    multiply = "HGMMA.64x128x16.F32 R24, gdesc[UR8], R24, gsb0"
+    product, until = made_of(multiply, "WARPGROUP.DEPBAR.LE gsb0, 0x0")
     # Of the clock that a card has whose tensor cores do not all multiply.
     assert product.cycles == pytest.approx(64 / constants_of(H200).reached["tensor_f16"], rel=0.01)
     assert play([product, until]).ends[0] > play([product]).ends[0] + 64
 
 
 def test_a_barrier_of_a_cluster_takes_what_was_measured_but_for_its_fence() -> None:
-    code = code_of((["UCGABAR_ARV", "UCGABAR_WAIT"], ()))
-    steps = steps_of(code.blocks[0].instructions, [WORD] * 2, {}, constants_of(H200), {})
     values = constants_of(H200).values
     taken = values["cluster_barrier_cycles"] - values["membar_latency_cycles"]
-    assert play(steps).ends == [pytest.approx(1 + taken)]
+    assert play(made_of("UCGABAR_ARV", "UCGABAR_WAIT")).ends == [pytest.approx(1 + taken)]
 
 
 def test_bulk_copies_of_what_others_copy_take_less_of_l2_and_of_parts_of_lines_more_of_the_sm() -> None:
-    code, values = code_of((["UTMALDG.2D [UR4], [UR6]"], ())), constants_of(H200).values
+    values, asked = constants_of(H200).values, [Traffic(0, 64, readers=readers) for readers in (1, 2, 8)]
     one, two, many, apart = (
-        steps_of(code.blocks[0].instructions, [WORD], {0: asked}, constants_of(H200), {})
-        for asked in (
-            *(Traffic(0, 64, readers=readers) for readers in (1.0, 2.0, 8.0)),
-            Traffic(0, 64, spread=0.75),
-        )
+        made_of("UTMALDG.2D [UR4], [UR6]", asked=[each]) for each in (*asked, Traffic(0, 64, spread=0.75))
     )
     assert one[0].effort == apart[0].effort == 1
     waited = [[[*copy, step_of(StepKind.PHASE), END]] for copy in (one, apart)]
@@ -382,6 +386,13 @@ def code_of(*blocks: tuple[Sequence[str], tuple[int, ...]]) -> MachineCode:
             address += 16
         made.append(Block(instructions, successors, leaves="EXIT" in names))
     return MachineCode(tuple(made), complete=True)
+
+
+def made_of(*names: str, asked: Sequence[Traffic] = ()) -> list[Step]:
+    """What an H200's SM plays for instructions, of which the first ask so much of memory."""
+    (block,) = code_of((names, ())).blocks
+    traffic = {16 * number: each for number, each in enumerate(asked)}
+    return steps_of(block.instructions, [WORD] * len(names), traffic, constants_of(H200), {1: 7})
 
 
 def launch_of(
@@ -733,16 +744,10 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
 
 def watched(places: Sequence[np.ndarray], *, reads: bool, room: int = 1000, copied: int = 0) -> Counter[str]:
     """What is seen of a warp's accesses of words, one after the other, with room for so many sectors."""
-    watch = CacheWatch(room)
+    watch = watching(room)
     watch.seen[0, 0, reads]["sectors"] = copied
-    watch.begin(lambda thread: (0, (0, 0, 0)))
-    mask = Mask(np.ones((1, 1, 32), bool), 1, 1)
-    order = SimpleNamespace(first=0, block_threads=32)
     for place in places:
-        one = SimpleNamespace(mask=mask, order=order, index=place[None, None], place=place, who=np.arange(32))
-        one.site, one.by, one.strong, one.size = 0, None, False, 4
-        buffer = SimpleNamespace(address=4096)
-        watch.read(buffer, one) if reads else watch.write(buffer, one, None)  # type: ignore[arg-type]
+        touch(watch, place, reads=reads)
     return watch.seen[0, 0, reads]
 
 
@@ -785,8 +790,7 @@ def test_what_comes_along_and_what_goes_together_is_seen() -> None:
 
 
 def test_what_four_registers_are_loaded_with_keeps_their_banks() -> None:
-    code = code_of((["LDS R4, [R2]", "LDS.64 R4, [R2]", "LDS.128 R4, [R2]", "FFMA R4, R5, R6, R7"], ()))
-    steps = steps_of(code.blocks[0].instructions, [WORD] * 4, {}, constants_of(H200), {})
+    steps = made_of("LDS R4, [R2]", "LDS.64 R4, [R2]", "LDS.128 R4, [R2]", "FFMA R4, R5, R6, R7")
     assert [(one.even, one.odd) for one in steps] == [(0, 0), (0, 0), (1, 1), (1, 2)]
 
 
@@ -809,18 +813,12 @@ def test_a_block_is_followed_that_most_are_like() -> None:
 
 
 def test_l1_holds_what_a_launch_stores_in_place_of_what_it_loads() -> None:
-    watch = CacheWatch(32)
-    lanes, mask = np.arange(32), Mask(np.ones((1, 1, 32), bool), 1, 1)
+    watch, lanes = watching(32), np.arange(32)
 
     def access(place: np.ndarray, *, reads: bool) -> float:
-        one = SimpleNamespace(mask=mask, index=place[None, None], place=place, who=lanes)
-        one.order, one.site, one.by = SimpleNamespace(first=0, block_threads=32), 0, None
-        one.strong, one.size = False, 4
-        buffer = SimpleNamespace(address=4096)
-        watch.read(buffer, one) if reads else watch.write(buffer, one, None)  # type: ignore[arg-type]
+        touch(watch, place, reads=reads)
         return watch.seen[watch._launch, 0, True]["missed"]
 
-    watch.begin(lambda thread: (0, (0, 0, 0)))
     assert [access(32 * lanes, reads=True) for _ in range(2)] == [32, 32]
     access(32 * lanes + 4096, reads=False)
     assert access(32 * lanes, reads=True) == 64
@@ -879,11 +877,8 @@ def test_blocks_that_begin_one_after_the_other_make_longer_runs(
 def test_short_runs_take_more_of_dram() -> None:
     values = constants_of(H200).values
     for opcode, name in (("LDG.E R0, [R2]", "reads"), ("STG.E [R2], R0", "writes")):
-        (block,) = code_of(([opcode], ())).blocks
         for run, key in ((32, "of_64"), (64, "of_64"), (256, "of_256"), (1 << 20, "in_order")):
-            (step,) = steps_of(
-                block.instructions, [WORD], {0: Traffic(1, 4, run=run)}, constants_of(H200), {}
-            )
+            (step,) = made_of(opcode, asked=[Traffic(1, 4, run=run)])
             rates = (values[f"dram_{name}_{each}_gbps"] for each in ("in_order", key))
             assert step.scattered == pytest.approx(next(rates) / next(rates))
 
@@ -913,11 +908,9 @@ def test_stores_are_known_by_what_they_take_of_sectors_and_by_who_else_writes_th
 
 def test_parts_of_sectors_take_more_of_l2_than_whole_ones() -> None:
     values = constants_of(H200).values
-    code = code_of((["STG.E [R2], R0"], ()))
 
     def effort(**asked: float) -> float:
-        traffic = {0: Traffic(1, 32, **asked)}  # type: ignore[arg-type]
-        return steps_of(code.blocks[0].instructions, [WORD], traffic, constants_of(H200), {})[0].effort
+        return made_of("STG.E [R2], R0", asked=[Traffic(1, 32, **asked)])[0].effort  # type: ignore[arg-type]
 
     whole = 16 * values["l2_store_128_apart_16_requests_per_ns"]
     assert effort() < 1.01
@@ -928,9 +921,8 @@ def test_parts_of_sectors_take_more_of_l2_than_whole_ones() -> None:
 
 def test_atomics_take_l2_as_long_as_measured() -> None:
     constants = constants_of(H200)
-    code = code_of((["STG.E.128 [R2], R0", "REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU [R2], R0"], ()))
-    traffic = {0: Traffic(4, 16), 16: Traffic(8, 16)}
-    stored, added = steps_of(code.blocks[0].instructions, [WORD] * 2, traffic, constants, {})
+    store, add = "STG.E.128 [R2], R0", "REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU [R2], R0"
+    stored, added = made_of(store, add, asked=[Traffic(4, 16), Traffic(8, 16)])
     a_sector = 16 * constants.values["l2_store_128_apart_16_requests_per_ns"]
     assert added.effort / stored.effort == pytest.approx(
         a_sector * 8 / constants.rates["atomics_apart_gops"], rel=0.01
@@ -940,8 +932,7 @@ def test_atomics_take_l2_as_long_as_measured() -> None:
 def test_a_block_that_may_repeat_itself_is_left_as_often_as_it_is_come_to() -> None:
     """Where one thread of a warp stores by a loop that is not counted, the warp goes on once it has."""
     code = code_of((["MOV R0, R1"], (1,)), (["UTMASTG.2D [UR4], [UR6]"], (1, 2)), (["EXIT"], ()))
-    words = [WORD] * 3
-    launch = PlayedLaunch(code, words, [(4, 4), (4, 4), (0, 4)], {}, 4, 1, 1, {})
+    launch = PlayedLaunch(code, [WORD] * 3, [(4, 4), (4, 4), (0, 4)], {}, 4, 1, 1, {})
     assert modelled([launch], H200).us < 5
 
 
@@ -1003,8 +994,7 @@ def test_local_memory_is_that_of_l1_but_what_is_stored_goes_on_to_l2() -> None:
     code = code_of((["STL.64 [R1], R2", "LDL R0, [R1]", "EXIT"], ()))
     requests = {(1, f"local_{kind}"): {"requests": 8.0} for kind in ("load", "store")}
     (traffic,) = traffic_of([TrafficSites(code, [8], {}, requests, {}, (1, 1, 1), at_once=1)], 0, 0, 1 << 20)
-    words = [ControlWord(1, sets=None, frees=None, waits=0)] * 3
-    store, load, _ = steps_of(code.blocks[0].instructions, words, traffic, constants_of(H200), {})
+    store, load, _ = steps_of(code.blocks[0].instructions, [WORD] * 3, traffic, constants_of(H200), {})
     assert (store.kind, store.asked.passes, store.asked.sectors) == (StepKind.STORE, 1.0, 8.0)
     assert (load.kind, load.asked.passes, load.asked.sectors) == (StepKind.LOAD, 1.0, 0.0)
 
