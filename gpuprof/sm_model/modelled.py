@@ -24,7 +24,6 @@ from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
 from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
 from gpuprof.sm_model.traffic import SECTOR_BYTES
-from gpuprof.sm_model.uneven_blocks import unevenly
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
@@ -281,7 +280,7 @@ def _cycles(
     if not at_once and len({*launch.work}) > 1:
         alone = play(1, paths, deepcopy(steps)).life(times, warps)
         used = min(1.0, each * warps * max(shared["l2"], shared["dram"]) / cycles)
-        more = cycles * (1 - used) * (unevenly(launch, device, cycles / each, alone) - 1)
+        more = cycles * (1 - used) * (launch.unevenly(device, cycles / each, alone) - 1)
         tail, cycles = tail + more, cycles + more
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
     tail, cycles = tail + later, cycles + later

@@ -3,8 +3,10 @@
 """A launch to be modelled, and how often its machine code executes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
+from itertools import islice, repeat
 
 from msgspec import Struct
 
@@ -56,6 +58,39 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
         """Return how many of its blocks the SM has that has most."""
         groups = _GROUPS.get(device.sm_count, (device.sm_count,))
         return math.ceil(self.blocks / sum(sms - sms % self.cluster for sms in groups))
+
+    def unevenly(self, device: Device, together: float, alone: float) -> float:
+        """Return how much longer its blocks take than if all did as much, at least 1.
+
+        They begin in order on the SM that has room first, and those of an SM share its speed.
+
+        Args:
+            device: With its SMs.
+            together: Cycles of an SM for a mean block among others.
+            alone: Those that it takes by itself.
+        """
+        mean = sum(self.work) / len(self.work)
+        sms = device.sm_count
+
+        def last(work: Iterator[float]) -> float:
+            # Of each SM: how far it has come, in work of each of its blocks, and where these end.
+            come, ends = [0.0] * sms, [list[float]() for _ in range(sms)]
+            for number, each in enumerate(islice(work, self.resident * sms)):
+                heappush(ends[number % sms], each)
+            events, now = [(0.0, sm) for sm in range(sms)], 0.0
+            while events:
+                now, sm = heappop(events)
+                held = ends[sm]
+                if now:
+                    come[sm] = heappop(held)
+                    for each in islice(work, 1):
+                        heappush(held, come[sm] + each)
+                if held:
+                    cycles = (held[0] - come[sm]) * max(alone, len(held) * together)
+                    heappush(events, (now + cycles, sm))
+            return now
+
+        return max(1.0, last(each / mean for each in self.work) / last(repeat(1.0, len(self.work))))
 
     @cached_property
     def rare(self) -> set[int]:
