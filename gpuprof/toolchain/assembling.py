@@ -16,11 +16,10 @@ from gpuprof.cubin_file import architecture_in, function_of, kernels_in
 from gpuprof.errors import CompileError
 from gpuprof.ptx_directives import ptx_entries, target_of_ptx
 from gpuprof.toolchain.cache import kept, kernels_named
+from gpuprof.toolchain.cuda_headers import USUAL_TOOLKIT, named_toolkits
 from gpuprof.toolchain.nvrtc import CompiledKernel, architecture_of, compiled_kernels
 
 _PACKAGE = "nvidia-cuda-nvcc"
-_TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
-_DEFAULT_TOOLKIT = "/usr/local/cuda"
 #: Where PTX has no machine code: why, and what to do about it.
 PTXAS_FIX = f"pip install {_PACKAGE}"
 NO_PTXAS = f"no ptxas here takes its PTX: pip install -U {_PACKAGE}"
@@ -146,9 +145,8 @@ def packaged(name: str, package: str) -> list[Path]:
 
 def installed(name: str) -> list[Path]:
     """A program of NVIDIA's wherever it is on the path, then in the toolkits that are installed."""
-    toolkits = [os.environ[name] for name in _TOOLKITS if name in os.environ]
     places = os.environ.get("PATH", "").split(os.pathsep)
-    places += [os.path.join(toolkit, "bin") for toolkit in (*toolkits, _DEFAULT_TOOLKIT)]
+    places += [str(toolkit / "bin") for toolkit in (*named_toolkits(), USUAL_TOOLKIT)]
     found = (shutil.which(name, path=place) for place in places if place)
     return [Path(path) for path in found if path]
 

@@ -17,6 +17,8 @@ HEADERS_FIX = (
     "Set CUDA_HOME to an installed toolkit, or in gpuprof's checkout run: pip install '.[headers]'"
     " (the packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl)."
 )
+#: The toolkit of a machine where nothing names another one.
+USUAL_TOOLKIT = Path("/usr/local/cuda")
 #: How NVIDIA's headers are called, as far as they are for device code.
 _FOR_DEVICE = re.compile(
     r"(?:cuda|cub|thrust|cooperative_groups|crt|nv)/"
@@ -83,13 +85,18 @@ def find_cuda_headers(cuda_major: int) -> CudaHeaders:
 
 
 def _places(cuda_major: int) -> Iterator[Path]:
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if root := os.environ.get(variable):
-            yield from _of_toolkit(Path(root))
+    for root in named_toolkits():
+        yield from _of_toolkit(root)
     yield from _of_packages(cuda_major)
     if nvcc := shutil.which("nvcc"):
         yield from _of_toolkit(Path(os.path.realpath(nvcc)).parent.parent)
-    yield from _of_toolkit(Path("/usr/local/cuda"))
+    yield from _of_toolkit(USUAL_TOOLKIT)
+
+
+def named_toolkits() -> list[Path]:
+    """Toolkits that the environment names; an empty variable names none."""
+    named = map(os.environ.get, ("CUDA_HOME", "CUDA_PATH"))
+    return [Path(root) for root in named if root]
 
 
 def _of_toolkit(root: Path) -> Iterator[Path]:

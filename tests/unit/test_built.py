@@ -21,7 +21,7 @@ from gpuprof.kernels.built_files import built_of_ptx, read_built
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.problems.problem import Problem
 from gpuprof.toolchain import assembling
-from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx, target_in
+from gpuprof.toolchain.assembling import check_target, found_ptxas, installed, load_cubin, load_ptx, target_in
 from gpuprof.toolchain.nvrtc import compiler_options
 
 pytestmark = pytest.mark.usefixtures("unread")
@@ -318,6 +318,18 @@ def test_dynamic_shared_memory_that_a_linker_misplaces_is_found():
             whole = SECTION.pack(*section)
             linked = made.cubin.replace(whole, whole.replace(size, place))
     assert misplaced_shared(made.ptx, linked) == 1024
+
+
+@pytest.mark.parametrize("named", ["", "toolkit"])
+def test_a_variable_that_is_empty_names_no_toolkit_in_the_working_directory(tmp_path, monkeypatch, named):
+    for folder in (tmp_path, tmp_path / "toolkit"):
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin" / "ptxas").touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_HOME", named and str(tmp_path / named))
+    found = [path.resolve() for path in installed("ptxas")]
+    own = [path for path in found if path.is_relative_to(tmp_path)]
+    assert own == [tmp_path / "toolkit" / "bin" / "ptxas"] * bool(named)
 
 
 @pytest.mark.skipif(not found_ptxas(), reason="there is no ptxas here")
