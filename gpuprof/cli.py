@@ -5,6 +5,7 @@
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -280,7 +281,7 @@ def _run() -> int:
         _refuse_second_lists(sys.argv[1:])
         timeline.begin()
         with timeline.span("command"):
-            return int(_command()(standalone_mode=False) or ExitCode.OK)
+            return int(_command()(standalone_mode=False, terminal_width=_help_width()) or ExitCode.OK)
     except _USAGE_ERROR as error:
         return _usage_error(error)
     except GpuprofError as error:
@@ -297,6 +298,11 @@ def _run() -> int:
         if refusal is None:
             raise
         return console.tell_error(refusal)
+
+
+def _help_width() -> int:
+    """Columns of `--help`: those of the terminal, of which Click itself would fill 50 at least."""
+    return max(40, min(80, shutil.get_terminal_size().columns)) - 2
 
 
 def _refusal(error: OSError | RuntimeError) -> ToolError | None:

@@ -88,7 +88,7 @@ class ConfiguredCommand(TyperCommand):
         for name, records in groups.items():
             if records:
                 with formatter.section(name):
-                    formatter.write_dl(records)
+                    formatter.write_dl(records, col_max=min(30, formatter.width // 2))
 
     def invoke(self, ctx: Any) -> Any:
         from gpuprof import requirements

@@ -336,6 +336,12 @@ def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
     assert "…" not in process.stdout  # no cell is cut: whole columns are left out
 
 
+def test_help_is_no_wider_than_the_terminal(tmp_path):
+    for arguments in ([], ["run"], ["compare"]):
+        narrow = gpuprof(*arguments, "--help", cwd=tmp_path, environment={"COLUMNS": "44"}).stdout
+        assert 40 < max(map(len, narrow.splitlines())) <= 44
+
+
 def test_list_says_which_blocks_may_be_any(tmp_path):
     listed = gpuprof("list", "transpose", cwd=tmp_path).stdout
     for kernel in shipped_ladder("transpose").kernels:
