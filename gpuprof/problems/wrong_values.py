@@ -121,11 +121,13 @@ def describe_values(result: WrongResult) -> str:
     Returns:
         The rest of a sentence that begins with `they`, for example `are 0`; empty where they have nothing.
     """
-    found = next(_alike(result), "")
-    if found or int(result.wrong.sum()) < _FEWEST:
+    if found := next(_alike(result), ""):
         return found
+    wrong, rounded = result.wrong, _rounded(result)
     with np.errstate(all="ignore"):
-        return next(_instead(result), "")
+        if int(wrong.sum()) < _FEWEST or (rounded and _agrees(result, result.expected.values[wrong], wrong)):
+            return rounded
+        return next(_instead(result), rounded)
 
 
 def _alike(result: WrongResult) -> Iterator[str]:
@@ -150,15 +152,19 @@ def _alike(result: WrongResult) -> Iterator[str]:
         right = result.expected.values[wrong].astype(np.float64)
         if (np.abs(values - right) <= 2 * np.finfo(got.dtype).eps * np.abs(right)).all():
             yield 'differ by rounding alone, which equal = true does not allow, and relative = "4 * u" does'
-    elif result.bound.relative and got.dtype.kind == "f" and np.isfinite(values).all():
-        right = result.expected.values.astype(np.float64)
-        off = np.abs(values - right[wrong]).max()
-        most = np.abs(right[np.isfinite(right)]).max(initial=0)
-        if off <= min(_NEARLY * result.bound.relative, _LITTLE) * most:
-            yield (
-                f"differ in their last digits, by at most {off:.2g}: a larger relative allows that, or the"
-                " magnitude of a sum's terms"
-            )
+
+
+def _rounded(result: WrongResult) -> str:
+    """What is said of errors that are small beside the largest value."""
+    values, right = result.got[result.wrong].astype(np.float64), result.expected.values.astype(np.float64)
+    if not result.bound.relative or result.got.dtype.kind != "f" or not np.isfinite(values).all():
+        return ""
+    off = np.abs(values - right[result.wrong]).max()
+    most = np.abs(right[np.isfinite(right)]).max(initial=0)
+    if off > min(_NEARLY * result.bound.relative, _LITTLE) * most:
+        return ""
+    allowing = "a larger relative allows that, or the magnitude of a sum's terms"
+    return f"differ in their last digits, by at most {off:.2g}: {allowing}"
 
 
 def _instead(result: WrongResult) -> Iterator[str]:

@@ -64,7 +64,8 @@ def test_unwritten_in_whole_and_in_part():
 def test_small_errors_may_be_rounding():
     expected, narrow = right(8, 6), replace(BOUND, relative=1e-7, absolute=0.0)
     got = expected.copy()
-    got[1] += 4e-6
+    got[1, ::2] += 4e-6
+    got[1, 1::2] -= 3e-6
     assert said(got, expected, narrow) == f"differ in their last digits, by at most 4e-06{ALLOW}"
     got[2] += 1e-3
     assert said(got, expected, narrow) == ""
@@ -122,6 +123,9 @@ TRANSPOSED, ELSEWHERE = "are the right values, transposed", "are the right value
         (TABLE - 1.5, TABLE, BOUND, "are 1.5 too small"),
         ((SEVENS - 1).astype(np.int32), SEVENS, EXACT, "are 1 too small"),
         # The same everywhere, or it is none.
+        # Nor are they rounding, however small beside the largest value.
+        (1e5 * LINE + 9, 1e5 * LINE, BOUND, "are 9 too large"),
+        (np.arange(1e5) + 1, np.arange(1e5), BOUND, "are those that belong one element after"),
         (LINE + 1.5 * (1 + 2e-3 * (np.arange(50) == 4)), LINE, BOUND, ""),
         (np.zeros((6, 7), np.int32), INTEGERS, EXACT, "are 0"),
         (TABLE[::-1], TABLE, BOUND, ELSEWHERE),
