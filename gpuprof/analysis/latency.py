@@ -257,7 +257,7 @@ def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
     brought = useful / loads
     if each <= brought:
         return
-    wide = ", 16 bytes each" if brought < WIDEST / 2 else ""
+    wide = f", or {ceil(each / WIDEST)} of 16 bytes" if brought < WIDEST / 2 else ""
     loads_each = ceil(each / brought)
     do = f"keep {loads_each} loads of each thread in flight{wide} (unroll or prefetch: load first, use later)"
     yield facts.to_the_bound(do, f"{why}, and a load of a warp brings {numbers.size(round(brought))}")

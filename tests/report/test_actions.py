@@ -150,6 +150,17 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
 
 
+def test_fewer_loads_are_enough_where_each_is_wider():
+    values = {"global_load_requests": 2**20, "global_load_useful_bytes": 2**27, "global_load_sectors": 2**22}
+    held = {"occupancy": Occupancy(50, "registers", 8), "resources": Resources(64, 0, 0, 0)}
+    key, actions = found(at(counted(values, Transpose(4096, 4096), **held), 2000))
+    assert key == "latency"
+    (action,) = [one for one in actions if "in flight" in one.do]
+    narrow, wide = (int(word) for word in action.do.split() if word.isdecimal() and word != "16")
+    assert f"keep {narrow} loads of each thread in flight, or {wide} of 16 bytes" in action.do
+    assert narrow > wide
+
+
 def test_atomics_of_floats_that_meet_in_one_word_are_combined_first():
     case = counted({"global_atomic_requests": 3125, "global_atomic_sectors": 100_000})
     for us, combined in ((3, False), (180, True), (2000, False)):
