@@ -341,10 +341,11 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
     found = reasons(run, told, _MOST_NAMED)
     noisy, more = sum(map(is_noisy, usable)), len(found) - _MOST_REASONS
     parts += [f"{noisy} noisy (~)"] if noisy else []
-    parts += [f"{more} more reason{'s' * (more > 1)}"] if more > 0 else []
     if parts:
         yield Sentence(", ".join(parts), tone="muted")
     yield from found[:_MOST_REASONS]
+    if more > 0:
+        yield Sentence(f"{more} more reason{'s' * (more > 1)}", tone="muted")
 
 
 def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sentence]:

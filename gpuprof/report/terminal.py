@@ -133,6 +133,14 @@ class _TableLayout:
                 texts[number].append(writer.cell(column.label) if table.headed else "")
                 texts[number] += [writer.written(row.cells[number]) for row in table.rows]
         self.widths = [max(map(cell_len, held), default=0) for held in texts]
+        words = [
+            max((cell_len(word) for text in held for word in text.split(" ")), default=0) for held in texts
+        ]
+        #: Where columns that fold are narrowest: no word is parted that a line of prose would hold.
+        self._folds = [
+            column.folds and max(column.folds, min(word, _FEWEST_WORDS))
+            for column, word in zip(columns, words, strict=True)
+        ]
         #: How wide a terminal would show all columns.
         self.whole_width = sum(map(self._least, range(len(columns)))) + _GAP * (len(columns) - 1)
         self.shown = [number for number, column in enumerate(columns) if not column.rank]
@@ -143,7 +151,7 @@ class _TableLayout:
                 if self._excess(least=True) > 0:
                     self.shown = kept
         for number in (number for number in self.shown if columns[number].folds):
-            self.widths[number] = max(columns[number].folds, self.widths[number] - max(0, self._excess()))
+            self.widths[number] = max(self._folds[number], self.widths[number] - max(0, self._excess()))
         while self._excess() > 0:  # what folds gives way, then names, then whatever is widest
             long = [n for n in self.shown if not columns[n].right and self.widths[n] > _SHORTEST_NAME]
             folding = [n for n in long if columns[n].folds]
@@ -151,7 +159,7 @@ class _TableLayout:
             self.widths[widest] -= 1
 
     def _least(self, number: int) -> int:
-        folds = self.columns[number].folds
+        folds = self._folds[number]
         return min(folds, self.widths[number]) if folds else self.widths[number]
 
     def _excess(self, *, least: bool = False) -> int:
@@ -192,13 +200,10 @@ def _print_row(writer: "_TerminalWriter", layout: _TableLayout, row: Row) -> Non
     lines: list[list[str]] = []
     for at in layout.shown:
         text, width = writer.written(row.cells[at]), layout.widths[at]
-        if cell_len(text) <= width:
-            lines.append([text])
-        elif layout.columns[at].folds:
-            lines.append(writer.wrap(text, width))
-        else:
+        if not layout.columns[at].folds and cell_len(text) > width:
             ellipsis = writer.text("…")
-            lines.append([set_cell_size(text, width - cell_len(ellipsis)) + ellipsis])
+            text = set_cell_size(text, width - cell_len(ellipsis)) + ellipsis
+        lines.append(writer.wrap(text, width))
     for depth in range(max(map(len, lines))):
         line = Text()
         for at, held in zip(layout.shown, lines, strict=True):
@@ -250,7 +255,7 @@ class _TerminalWriter:
     def written(self, cell: Cell) -> str:
         """What stands in a cell."""
         text = self.cell("–" if cell.text is None else cell.text)
-        return f"{self.text(cell.mark)} {text}" if cell.mark and text else text or self.text(cell.mark)
+        return f"{self.text(cell.mark)}\u00a0{text}" if cell.mark and text else text or self.text(cell.mark)
 
     def wrap(self, text: str, width: int) -> list[str]:
         """Lines of a text that is safe, no figure parted from its unit; blanks within a line stay."""

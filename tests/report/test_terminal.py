@@ -194,6 +194,22 @@ def test_what_does_not_apply_is_counted_unless_it_was_named() -> None:
     assert "Not for f32." in file.getvalue()
 
 
+def test_reasons_that_are_left_out_are_counted_after_those_that_are_told() -> None:
+    first = gemm_run().cases[0]
+    failed = [replace(first, kernel=f"k{n}", outcome="skipped", reason=f"Reason {n}.") for n in range(9)]
+    *_, last, count = answer(replace(gemm_run(), cases=tuple(failed))).splitlines()
+    assert (last, count) == ("○ k5 128 skipped: Reason 5.", "3 more reasons")
+
+
+@pytest.mark.parametrize("width", [*range(60, 100, 3)])
+def test_a_mark_and_its_word_stand_on_one_line(width: int) -> None:
+    run = gemm_run()
+    wrong = replace(run.cases[0], kernel="wrong", outcome="incorrect", reason="All of it.")
+    lines = table(replace(run, cases=(*run.cases, wrong)), width).splitlines()
+    (row,) = [line for line in lines if line.startswith("wrong ")]
+    assert "≠ incorrect" in row or "outcome" not in next(line for line in lines if line.startswith("kernel "))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["gemm", "sim", "compiled"])
 def test_every_column_is_explained_or_named_as_hidden(name: str, width: int) -> None:
