@@ -250,7 +250,7 @@ def _mode(run: Run) -> Iterator[Banner]:
             "Executed without a GPU: not timed",
             f"{why}Results are exact and counts follow the rules of {cards}. Kernels are compared by modelled"
             " times, and where there is none by their bounds: the least time that those counts allow.",
-            "For times, run the same command where there is an NVIDIA GPU.",
+            "For times, run it where there is an NVIDIA GPU, without --device sim.",
         )
     elif run.backend == "none":
         yield Banner(
@@ -469,8 +469,7 @@ def _counters(run: Run) -> Iterator[Banner]:
             f"{'; '.join(reasons) or 'They were not asked for'}. Explanations rest on {stand_in}.",
             "Add --ncu where Nsight Compute is installed.",
         )
-    scaled = [(case, sampled(case)) for case in run.cases]
-    partial = [(case, blocks) for case, blocks in scaled if blocks]
+    partial = [(case, blocks) for case in run.cases if (blocks := sampled(case))]
     if partial:
         case, blocks = min(partial, key=lambda item: item[1][0] / item[1][1])
         yield Banner(
