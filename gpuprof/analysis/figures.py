@@ -379,6 +379,7 @@ _FIGURES = (
         "What limits the resident blocks.",
         unit="text",
         read="occupancy.limiter",
+        phrase="occupancy limiter",
     ),
     _launch(
         "block_threads",

@@ -25,7 +25,7 @@ from gpuprof.records import replace
 from gpuprof.report.compared_text import comparison_page, comparison_report, render_junit, short_names
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
-from gpuprof.results import Counter, Model, Resources, Tool
+from gpuprof.results import Counter, Model, Occupancy, Resources, Tool
 from gpuprof.schema import from_json
 from gpuprof.statistics import joined, summarise, with_round
 
@@ -251,6 +251,9 @@ def test_resources_and_counters_that_changed_are_listed():
     assert moved["registers_per_thread"] == (40, 64)
     assert moved["spill_bytes"] == (0, 8)
     assert case_of(compare_runs(old, new), "naive").same_source is False
+    full = with_cases(new, naive={"occupancy": Occupancy(12.5, "shared memory", 1)})
+    texts = [item.text for item in case_of(compare_runs(full, new), "naive").moved]
+    assert [text for text in texts if "shared memory →" in text] == ["occupancy limiter shared memory → threads"]
     assert case_of(compare_runs(old, old), "naive").moved == ()
 
 
