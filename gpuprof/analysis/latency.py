@@ -242,14 +242,15 @@ def keep_in_flight(facts: CaseFacts) -> Iterator[Action]:
     if needed is None or held is None or not held[0]:
         return
     label, unit, each = PARTS[part].label, PARTS[part].unit, needed / held[0]
+    need = "need" if " and " in label else "needs"
     warps = f"{numbers.brief(held[0])} warps are resident ({held[1]})"
     if unit != "bytes":
         if each > 1:
             do = f"keep {ceil(each)} {unit} of each warp in flight (unroll, more accumulators)"
             what = f"{numbers.significant(needed)} {unit}"
-            yield facts.to_the_bound(do, f"{label} needs {what} in flight on each SM, {warps}")
+            yield facts.to_the_bound(do, f"{label} {need} {what} in flight on each SM, {warps}")
         return
-    why = f"{label} needs {numbers.size(round(needed))} in flight on each SM, {warps}"
+    why = f"{label} {need} {numbers.size(round(needed))} in flight on each SM, {warps}"
     loads, useful = facts.count("global_load_requests"), facts.count("global_load_useful_bytes")
     if not loads or not useful:
         yield facts.to_the_bound("have more copies in flight (more stages, larger tiles)", why)

@@ -43,6 +43,7 @@ def test_every_case_of_the_samples_has_an_action(path):
         assert others or first.factor is None or first.factor >= 1.1, first.text
         assert first.why
         assert "at all" not in first.text
+        assert "and L1 needs" not in first.text
         # Only what nobody counted is told to be counted.
         assert first.do.startswith("count ") <= (limits_of(held, case) is None)
         assert first.factor is None or first.factor > 1

@@ -186,7 +186,12 @@ LIBRARY = run(
             "warning",
             ("my h.h not found, and taken as empty", "-I DIR"),
         ),
-        (replace(sim_run(), backend_reason="no driver"), "sim", "warning", ("No driver. Results are exact", "without --device sim")),
+        (
+            replace(sim_run(), backend_reason="no driver"),
+            "sim",
+            "warning",
+            ("No driver. Results are exact", "without --device sim"),
+        ),
     ],
 )
 def test_who_is_named_and_why(found: Run, code: str, level: str, told: tuple[str, ...]) -> None:
