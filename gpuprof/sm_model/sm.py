@@ -307,8 +307,7 @@ class StreamingMultiprocessor:
         when, queued = until
         if (cycles := when - warp.ready) > 0:
             spent = warp.step.spent
-            if queued > cycles:
-                queued = cycles
+            queued = max(0.0, min(queued, cycles))  # below 0 where an answer came before the usual time
             spent[_BANDWIDTH] += queued
             spent[_LATENCY if far else _DEPENDENCY] += cycles - queued
             warp.ready = warp.resumed = when

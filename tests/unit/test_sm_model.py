@@ -134,6 +134,13 @@ def test_who_needs_a_load_from_dram_waits_for_latency_and_bandwidth() -> None:
     assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
 
 
+def test_an_answer_that_came_early_takes_no_bandwidth_back() -> None:
+    rates, steps = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0))), [changed(FAR), USE]
+    StreamingMultiprocessor([[*steps, END]], [[0]], 1, 1, rates).play(50)
+    for step in steps:
+        assert all(cycles >= 0 for cycles in step.spent)
+
+
 def test_who_waits_in_shared_memory_s_queue_waits_for_no_bandwidth() -> None:
     steps = [step_of(StepKind.SHARED, sets=0, passes=32, latency=23), step_of(StepKind.PLAIN, waits=(0,))]
     play(steps, warps=8)
