@@ -22,16 +22,16 @@ _SYMTAB, _NOBITS = 2, 8
 class FileSection(NamedTuple):
     """An entry of the table of sections."""
 
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
+    name: int = 0
+    kind: int = 0
+    flags: int = 0
+    address: int = 0
+    offset: int = 0
+    size: int = 0
+    link: int = 0
+    info: int = 0
+    align: int = 1
+    entry_size: int = 0
 
 
 class Symbol(NamedTuple):

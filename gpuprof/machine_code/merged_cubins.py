@@ -34,9 +34,9 @@ _TITLE = re.compile(r"^//-+ \.text\.cubin(\d+)\..*$", re.MULTILINE)
 class _Strings(Struct):
     content: bytearray = field(default_factory=lambda: bytearray(1))
 
-    def add(self, name: bytes) -> int:
+    def add(self, name: str) -> int:
         place = len(self.content)
-        self.content += name + b"\0"
+        self.content += name.encode() + b"\0"
         return place
 
 
@@ -84,12 +84,15 @@ class _Merger:
         symbols, first_global = self._merged_symbols()
         lines, places = self._merged_lines()
         # The names of sections come first: they are put in once all are known.
-        self._add(b".shstrtab", _STRTAB, b"")
-        self._add(b".strtab", _STRTAB, bytes(self._symbol_names.content))
-        self._add(b".symtab", _SYMTAB, symbols, link=2, info=first_global, align=8, entry_size=SYMBOL.size)
-        self._add(_LINES.encode(), _PROGBITS, lines)
-        relocated = {"flags": _INFO_LINK, "link": _SYMBOLS, "align": 8, "entry_size": _RELOCATION.size}
-        self._add(f".rela{_LINES}".encode(), _RELA, places, info=4, **relocated)
+        self._add(".shstrtab", FileSection(kind=_STRTAB), b"")
+        self._add(".strtab", FileSection(kind=_STRTAB), bytes(self._symbol_names.content))
+        table = FileSection(kind=_SYMTAB, link=2, info=first_global, align=8, entry_size=SYMBOL.size)
+        self._add(".symtab", table, symbols)
+        self._add(_LINES, FileSection(kind=_PROGBITS), lines)
+        relocated = FileSection(
+            kind=_RELA, flags=_INFO_LINK, link=_SYMBOLS, info=4, align=8, entry_size=_RELOCATION.size
+        )
+        self._add(f".rela{_LINES}", relocated, places)
         for which, number in self._sections:
             self._add_code(which, number)
         self._placed[0] = self._placed[0][0], bytes(self._section_names.content)
@@ -109,12 +112,12 @@ class _Merger:
         return b"".join(table), first_global
 
     def _merged_symbol(self, which: int, symbol: Symbol) -> bytes:
-        name = _titled(name_at(self._cubins[which].names, symbol.name), which).encode()
+        name = _titled(name_at(self._cubins[which].names, symbol.name), which)
         section = symbol.section
         if section < _RESERVED:  # the symbols of what does not come along are nowhere
             section = self._sections.get((which, section), 0)
         place = self._symbol_names.add(name) if name else 0
-        return SYMBOL.pack(place, symbol.info, symbol.other, section, symbol.value, symbol.size)
+        return SYMBOL.pack(*symbol._replace(name=place, section=section))
 
     def _merged_lines(self) -> tuple[bytes, bytes]:
         lines, places = bytearray(), bytearray()
@@ -146,34 +149,10 @@ class _Merger:
             info = section.info & _REGISTERS | symbol
         else:
             info = self._sections.get((which, section.info), 0)
-        title = _titled(name, which).encode()
-        self._add(
-            title,
-            section.kind,
-            content,
-            flags=section.flags,
-            link=_SYMBOLS,
-            info=info,
-            align=section.align,
-            entry_size=section.entry_size,
-        )
+        self._add(_titled(name, which), section._replace(address=0, link=_SYMBOLS, info=info), content)
 
-    def _add(
-        self,
-        name: bytes,
-        kind: int,
-        content: bytes,
-        *,
-        flags: int = 0,
-        link: int = 0,
-        info: int = 0,
-        align: int = 1,
-        entry_size: int = 0,
-    ) -> None:
-        place = self._section_names.add(name)
-        self._placed.append(
-            (FileSection(place, kind, flags, 0, 0, 0, link, info, align, entry_size), content)
-        )
+    def _add(self, name: str, section: FileSection, content: bytes) -> None:
+        self._placed.append((section._replace(name=self._section_names.add(name)), content))
 
     def _laid_out(self) -> bytes:
         body, table = bytearray(HEADER.size), bytearray(SECTION.size)
