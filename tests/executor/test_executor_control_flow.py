@@ -191,6 +191,16 @@ extern "C" __global__ void use(int *out) { out[threadIdx.x] = chosen(threadIdx.x
     assert out.array().tolist() == [5 * t for t in range(32)]
 
 
+def test_no_constant_lies_where_a_function_does():
+    source = """__constant__ int numbers[64] = {1};
+extern "C" __global__ void k(int *out, int n) {
+    out[0] = numbers[n] + *(volatile int *)(void *)table[n];
+}"""
+    with pytest.raises(KernelFault) as caught:
+        run_cuda(POINTERS + source, INTS, scalars=(0,), block=(1, 1, 1))
+    assert caught.value.kind is FaultKind.OUT_OF_BOUNDS
+
+
 def test_no_pointer_fits_is_named():
     program = cuda_program("""extern "C" __global__ void k(int *out, int (*f)(int)) {
     if (out[0]) out[0] = f(1);

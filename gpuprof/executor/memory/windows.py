@@ -5,6 +5,8 @@
 SHARED_WINDOW = 0x7F00_0000_0000
 LOCAL_WINDOW = 0x7E00_0000_0000
 CONSTANT_WINDOW = 0x7D00_0000_0000
+#: Of functions: nothing is read or written there.
+FUNCTION_WINDOW = 0x7C00_0000_0000
 WINDOW_BYTES = 1 << 32
 #: Room for the constant memory of a module; each has its own.
 CONSTANT_BYTES = 1 << 24

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC
+from gpuprof.executor.memory.windows import FUNCTION_WINDOW
 from gpuprof.executor.program.flow import SWITCH, reached
 from gpuprof.executor.program.ptx import (
     Function,
@@ -32,8 +33,6 @@ from gpuprof.executor.program.ptx import (
 )
 from gpuprof.executor.program.recursion import Recursion, Renamer
 
-#: Where the addresses of functions lie: nothing is read or written there.
-FUNCTION_WINDOW = 0x7D00_0000_0000
 _STRIDE = 16
 
 
