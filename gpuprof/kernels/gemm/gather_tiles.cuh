@@ -48,11 +48,13 @@ template <int WIDTH, int COUNT> struct Rows {
         go_down(from, (size_t)row * pitch + column);
 #pragma unroll
         for (int i = 0; i < COUNT / 4; ++i) {
-            unsigned word = 0;
+            unsigned bits[IN_WORD], word = 0;
 #pragma unroll
             for (int j = 0; j < IN_WORD; ++j)
-                if (4 * i < left[j])
-                    word |= load_bits(from + j) << 8 * sizeof(T) * j;
+                bits[j] = 4 * i < left[j] ? load_bits(from + j) : 0;
+#pragma unroll
+            for (int j = 0; j < IN_WORD; ++j)
+                word |= bits[j] << 8 * sizeof(T) * j;
             words[WIDTH < 4 ? i : 0] = word;
             go_down(from, (size_t)pitch * 4);
         }
