@@ -11,7 +11,7 @@ several blocks speaks for their sum.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from math import gcd
 
@@ -116,11 +116,14 @@ class Anchors(Struct):
 class Copies(Struct, frozen=True):
     """A loop of the PTX, by the basic block where iterations begin, that ptxas unrolled.
 
-    Each block of machine code is so many of its iterations: `factors`, by the block's number.
+    Each block of machine code is so many of its iterations: `factors`, by the block's number. Where some of a
+    block's are under predicates that those of other blocks are not, the block runs anyway: `guarded` has how
+    many are under each.
     """
 
     loop: int
     factors: Mapping[int, int]
+    guarded: Mapping[int, Sequence[int]] = {}
 
 
 class Link(Struct, frozen=True, dict=True):
@@ -292,7 +295,7 @@ class _AnchorFinder:
 
     def copies(self) -> Iterator[Copies]:
         """Yield the loops that were unrolled: what stays in its block stands in several, here more often."""
-        found: dict[int, Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
+        found: dict[int, dict[tuple[tuple[int, int], ...], list[tuple[int, str]]]] = defaultdict(dict)
         moves: dict[int, set[tuple[tuple[int, int], ...]]] = defaultdict(set)
         for (line, opcode), where in self.places.items():
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
@@ -304,28 +307,48 @@ class _AnchorFinder:
             if header is None:
                 continue
             if homes[0] in self.loops[header].each_iteration or self._is_guarded(line, opcode):
-                found[header][pattern := tuple(sorted(where.items()))] += 1
+                pattern = tuple(sorted(where.items()))
+                found[header].setdefault(pattern, []).append((line, opcode))
                 if name in FIXED | _LOADS:
                     moves[header].add(pattern if self.text.moves_data(line) else ())
         for loop, patterns in found.items():
-            pattern, times = patterns.most_common(1)[0]
+            pattern, alike = max(patterns.items(), key=lambda one: len(one[1]))
             factors = dict(pattern)
             # One instruction may stand in two blocks for other reasons.
             copied = max(factors.values()) > min(factors.values()) or len(factors) > 2
             # A line may become several in one block, but those of all loads and stores do not.
             several = len(factors) == 1 and max(factors.values()) > 1 and moves[loop] == {pattern}
-            if (copied or several) and times >= _MOST * patterns.total():
+            if (copied or several) and len(alike) >= _MOST * sum(map(len, patterns.values())):
                 whole = 1 if several else gcd(*factors.values())
-                yield Copies(loop, {number: factor // whole for number, factor in factors.items()})
+                yield Copies(
+                    loop,
+                    {number: factor // whole for number, factor in factors.items()},
+                    {number: [one // whole for one in each] for number, each in self._guarded(alike).items()},
+                )
+
+    def _guards(self, line: int, opcode: str) -> dict[int, Counter[str]]:
+        """Return how many of what a line became of an opcode are under each predicate, by block."""
+        return {
+            number: Counter(
+                one.guard
+                for one in self.code.blocks[number].instructions
+                if (one.line, one.opcode) == (line, opcode)
+            )
+            for number in self.places[line, opcode]
+        }
 
     def _is_guarded(self, line: int, opcode: str) -> bool:
         """Whether all that a line became of an opcode is under predicates: its block runs anyway."""
-        return all(
-            bool(one.guard)
-            for number in self.places[line, opcode]
-            for one in self.code.blocks[number].instructions
-            if (one.line, one.opcode) == (line, opcode)
-        )
+        return not any("" in each for each in self._guards(line, opcode).values())
+
+    def _guarded(self, alike: Iterable[tuple[int, str]]) -> dict[int, list[int]]:
+        """Return how many copies are under each predicate, of blocks with none without, unlike others."""
+        for one in alike:
+            guards = self._guards(*one)
+            under = {number: sorted(each.values()) for number, each in guards.items() if "" not in each}
+            if under and len(under) < len(guards):
+                return under
+        return {}
 
 
 def _apart(blocks: Sequence[Block]) -> set[int]:

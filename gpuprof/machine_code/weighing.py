@@ -156,7 +156,11 @@ class _Scale:
         counted = sum(count * entries for count, entries in turns.items())
         if abs(counted - self.warps[copies.loop]) > _SLACK * max(1.0, counted):
             return
-        pieces = sorted(copies.factors.items())
+        pieces = [
+            (number, part)
+            for number, factor in sorted(copies.factors.items())
+            for part in sorted(copies.guarded.get(number, (factor,)), reverse=True)
+        ]
         factors = [factor for _, factor in pieces]
         first = int(len(factors) > 1 and self._always_comes(pieces[0][0], pieces[1][0]))
         row = not any(number in self.blocks[number].successors for number in copies.factors)
@@ -178,6 +182,8 @@ class _Scale:
         if any(turns):  # they do not fit
             return
         for number, passes, entered in settled:
+            if number in copies.guarded:
+                continue
             self.settle(number, [passes])
             if number in self.loops:
                 self.entries[number] = entered

@@ -165,6 +165,35 @@ def test_what_few_lanes_do_beside_a_barrier_parts_no_warp():
     assert weigh(found, result) == [(8, 8), (8, 8), (0, 0), (0, 0), (8, 8)]
 
 
+@pytest.mark.parametrize(("turns", "passes", "last"), [(4, 1, 0), (6, 1, 0), (7, 1, 1), (9, 2, 1)])
+def test_a_rest_under_predicates_runs_though_nothing_is_left_of_its_loop(turns, passes, last):
+    """Four iterations at once, two under a predicate, and one behind a branch."""
+    ptx = "mov.u32 %r1, 0;\n$L: st.u32 [%rd2], %r1;\n@%p1 bra $L;\nret;"
+    places = [[(1, 1)], [(2, 1), (3, 1)], [(4, 1)]]
+    stores = [((), "", (2, 1)), (("",) * 4, "!P0", (1, 2)), (("P2",) * 2, "P1", (4, 3)), (("",), "", (4,))]
+    blocks = tuple(
+        Block(
+            [
+                *(SassInstruction(0, under, "STS", "", 2) for under in guards),
+                SassInstruction(0, leaves_if, "BRA", "", 0),
+            ],
+            after,
+        )
+        for guards, leaves_if, after in stores
+    )
+    blocks += (Block([SassInstruction(0, "", "EXIT", "", 4)], (), leaves=True),)
+    loops = loops_of([Block([], after) for after in ((1,), (1, 2), ())])
+    result = LaunchResult(
+        *({}, {}, {}, {}, 1, 1, True, 0),
+        block_warps=np.array([8.0, 8.0 * turns, 8.0]),
+        block_threads=np.array([256.0, 256.0 * turns, 256.0]),
+        block_parted=np.zeros(3),
+        loop_iterations={1: {turns: 8.0}},
+    )
+    weights = weigh(link(MachineCode(blocks, complete=True), ptx, places, loops, set()), result)
+    assert weights == [(8 * times, 8 * times) for times in (1, passes, 1, last, 1)]
+
+
 def test_loops_that_only_wait_are_tried_at_least_once():
     counts, _ = executed(WAITS, "waits", 1, 64)
     # Two of the warp that stores, one try of the warp that waits, and one of each warp behind the barrier.
