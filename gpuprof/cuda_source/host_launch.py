@@ -16,6 +16,7 @@ from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.masking import masked, without_directives
 from gpuprof.operators import ARITHMETIC, COMPARISONS
 from gpuprof.records import replace
+from gpuprof.text import renamed
 
 #: What says nothing to a formula of integers: casts, namespaces, and the suffix of a number.
 _CASTS = re.compile(
@@ -204,6 +205,12 @@ class HostLaunch:
                 return str(found.pop()).strip()
         raise UnreadableError
 
+    def _body_of(self, name: str) -> re.Match[str] | None:
+        """What a macro of one line, or a function that only returns, takes and makes of it."""
+        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}\(([^()\n]*)\)[ \t]*([^\\\n]+)$"
+        function = rf"\b{name}\s*\(([^()]*)\)\s*\{{\s*return\b([^;{{}}]+);\s*\}}"
+        return re.search(macro, self._file, re.MULTILINE) or re.search(function, self._file)
+
     def _value(self, name: str) -> ast.expr:
         if names := self._known.get(name):
             if len(names) > 1:  # which is meant is not told
@@ -286,6 +293,11 @@ class HostLaunch:
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
             case ast.Call(func=ast.Name(id="dim3"), args=[given]):  # `int n{64}`
                 return self._read(given)
+            case ast.Call(func=ast.Name(id=name), args=given) if made := self._body_of(name):
+                taken = (re.findall(r"\w+", one)[-1:] for one in made[1].split(","))
+                names = (word for words in taken for word in words)
+                texts = (f"({ast.unparse(one)})" for one in given)
+                return self._parsed(renamed(made[2], dict(zip(names, texts, strict=False))))
             case ast.Call(func=ast.Name(id="min" | "max") as function, args=arguments):
                 return ast.Call(function, [*map(self._read, arguments)], [])
         raise UnreadableError

@@ -9,6 +9,8 @@ from gpuprof.cuda_source.host_launch import HostLaunch, UnreadableError
 FILE = r"""
 #define CEIL_DIV(a, b) (((a) + (b)-1) / (b))
 #define TILE 32
+#define SHARE(what, of) (((what) - 1) / (of) + 1)
+constexpr int pairs(const int many) { return SHARE(many, 2); }
 constexpr int THREADS = 128;
 static inline int div_up(int a, int b) { return (a + b - 1) / b; }
 template <int N> __global__ void k(float *x, int w, int h) {}
@@ -53,6 +55,7 @@ def told(question, *given):
             ["32", "8"],
             "2048",
         ),
+        ("k<<<SHARE(W, 4), pairs(16), 4 * pairs(TILE)>>>(d_x, W, H);", ["cdiv(w, 4)"], ["8"], "64"),
         (
             "dim3 grid = dim3(W >> 1, 1, H), block; block.x = 8u; block.y = 1 << 2;"
             " k<<<grid, block, 0>>>(d_x, (int)W, H);",
