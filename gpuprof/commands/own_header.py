@@ -301,6 +301,8 @@ def _aliases(code: str) -> dict[str, str]:
 #: Numbers and pointers that a type declares as its members.
 _NAMED = r"[*\s]*\b\w+\s*(?:\[\s*\d+\s*\])?"
 _DATA = re.compile(rf"\s*([\w\s:]+?)({_NAMED}(?:\s*,{_NAMED})*)\s*(?:=[^;,]*)?;\s*")
+#: What a type declares and its objects do not hold.
+_WITHOUT_DATA = re.compile(r"\s*(?:using|typedef|static\w*|friend|template)\b")
 #: The longest array whose elements a header lists as a struct's members.
 _LISTED = 32
 
@@ -315,14 +317,16 @@ def _members(struct: str, texts: Sequence[str]) -> list[Declared]:
         if one.is_function or "{" not in one.code or not told.search(around):
             continue
         taken = KernelFunction(name, 0, (), tuple(split_list("".join(without_template_lists(one.head)[1]))))
-        known = dict(zip(taken.template_names, split_list(given.removesuffix(">")), strict=False))
+        defaults = (text.partition("=")[2].strip() for text in taken.template or ())
+        known = dict(zip(taken.template_names, defaults, strict=True))
+        known |= dict(zip(known, filter(None, split_list(given.removesuffix(">"))), strict=False))
         for member in members(one):
-            if member.is_function:
+            if member.is_function or _WITHOUT_DATA.match(member.code):
                 continue
-            data = _DATA.fullmatch(member.code)
+            data = _DATA.fullmatch(renamed(member.code, known))
             words = data[2].split(",") if data else []
             parts = [part for word in words for part in _elements(word)]
-            held = [declaration(f"{data[1]} {part}", known) for part in parts] if data else []
+            held = [declaration(f"{data[1]} {part}", {}) for part in parts] if data else []
             if not held or not all(element_type(part.type) for part in held):
                 return []
             found += held

@@ -185,7 +185,8 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "sum(x, axis=1)", magnitude = "sum(abs(x), axis=1)"'},
         ),
         (
-            "struct Weights { float by[2]; int n; }; __global__ void mine(float *y, Weights w)"
+            "template <int N> struct Weights { float by[N]; int n; };"
+            " __global__ void mine(float *y, Weights<2> w)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < w.n) y[i] = w.by[i % 2]; }",
             {'value = ""': 'value = "where(arange(n) % 2 == 0, by0, by1)"', "[scalars]": "[scalars]"},
         ),
@@ -269,7 +270,8 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "32 * x"', 'dtype = "f64"': 'dtype = "f64"'},
         ),
         (
-            "template <class T> class Image { public: int w = 0; int h; T *pixels;"
+            "template <class T, class N = int> class Image { public: using Row = T *; N w = 0; N h; T *pixels;"
+            " static constexpr int depth = 8;"
             " __device__ T *row(int y) const { return pixels + y * w; } }; struct Pair { float a; float b; };"
             " static __device__ int seen[2];"
             " __global__ void mine(Image<float> to, Image<float> from, const Pair *by)"
