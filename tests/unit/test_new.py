@@ -270,8 +270,8 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             {'value = ""': 'value = "32 * x"', 'dtype = "f64"': 'dtype = "f64"'},
         ),
         (
-            "template <class T, class N = int> class Image { public: using Row = T *; N w = 0; N h; T *pixels;"
-            " static constexpr int depth = 8;"
+            "template <class T, class N = int> class Image { public: using Row = T *; N w = 0; N h;"
+            " static constexpr int depth = 8; T *pixels;"
             " __device__ T *row(int y) const { return pixels + y * w; } }; struct Pair { float a; float b; };"
             " static __device__ int seen[2];"
             " __global__ void mine(Image<float> to, Image<float> from, const Pair *by)"
