@@ -135,10 +135,11 @@ def test_who_needs_a_load_from_dram_waits_for_latency_and_bandwidth() -> None:
 
 
 def test_an_answer_that_came_early_takes_no_bandwidth_back() -> None:
-    rates, steps = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0))), [changed(FAR), USE]
-    StreamingMultiprocessor([[*steps, END]], [[0]], 1, 1, rates).play(50)
-    for step in steps:
-        assert all(cycles >= 0 for cycles in step.spent)
+    rates = replace(RATES, loaded=((0.0, 0.0, 300.0), (1.0, 0.0, 300.0)))
+    for blocks in range(1, 9):
+        steps = [changed(FAR), deepcopy(USE)]
+        StreamingMultiprocessor([[*steps, END]], [[0]], 1, 1, rates).play(blocks)
+        assert 0 <= spent(steps, "bandwidth")
 
 
 def test_who_waits_in_shared_memory_s_queue_waits_for_no_bandwidth() -> None:
