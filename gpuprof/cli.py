@@ -205,9 +205,18 @@ def import_counters(
     import_report(report, results, output, ncu_path, force=force)
 
 
+def _number_of_gpu(value: int) -> int:
+    if value < 0:  # of a range that Typer knows the help would say `x>=0`
+        raise typer.BadParameter(f"{value} is no GPU's number.")
+    return value
+
+
 @app.command()
 def doctor(
-    device: Annotated[int, typer.Option(min=0, metavar="N", help="The GPU to try Nsight Compute on.")] = 0,
+    device: Annotated[
+        int,
+        typer.Option(callback=_number_of_gpu, metavar="N", help="The GPU to try Nsight Compute on."),
+    ] = 0,
     cluster: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS|local:N", help="Check a Dask cluster and its workers, too."),
