@@ -154,14 +154,15 @@ def overview(
         Column(label, label not in ("limited by", "as fast"), 0 if label.startswith("vs ") else rank)
         for rank, label in enumerate(labels)
     ]
-    rows = []
+    rows, lead = [], tiles[0].lead if tiles else ""
     for tile in tiles:
         facts = dict(tile.facts)
         # What the head of a column says, `modelled` or `vs cuBLAS`, its cells need not repeat.
         texts = [facts.get(label, "–").replace(f" {label.removeprefix('vs ')}", "") for label in labels]
         size = Cell(tile.size, anchor=(anchors or {}).get(tile.size, ""))
-        rows.append(Row((size, Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
-    first = (Column("size", right=False), Column(tiles[0].lead.lower() if tiles else "", right=False))
+        kernel = tile.kernel if tile.lead == lead else f"{tile.kernel} ({tile.lead.lower()})"
+        rows.append(Row((size, Cell(kernel, tone="strong"), *map(Cell, texts))))
+    first = (Column("size", right=False), Column(lead.lower(), right=False))
     yield from folded_table((*first, *columns), rows, _MOST_ANSWERS, "size", "The answer at each size")
     yield from (item for item in found if isinstance(item, Sentence))
 

@@ -15,9 +15,9 @@ from gpuprof.analysis.status import status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.reading import read_run
 from gpuprof.records import replace
-from gpuprof.report.document import Document
+from gpuprof.report.document import AnswerTile, Document
 from gpuprof.report.markdown import markdown_of
-from gpuprof.report.run_text import answer_document, run_report, show_run
+from gpuprof.report.run_text import answer_document, overview, run_report, show_run
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
 
@@ -192,6 +192,15 @@ def test_what_does_not_apply_is_counted_unless_it_was_named() -> None:
     file = io.StringIO()
     show_run(replace(run, argv=("gemm", "-k", "naive,dmma:BM=64")), file=file)
     assert "Not for f32." in file.getvalue()
+
+
+def test_no_line_of_an_overview_claims_what_another_one_does() -> None:
+    tiles = [
+        AnswerTile("Fastest", "1", "a", (("modelled", "2 µs"),)),
+        AnswerTile("Lowest bound", "2", "a", (("at least", "1 µs"),)),
+    ]
+    _, first, second, *_ = printed(Document("", content=tuple(overview(tiles)))).splitlines()
+    assert (first.split()[:2], second.split()[:4]) == (["1", "a"], ["2", "a", "(lowest", "bound)"])
 
 
 def test_reasons_that_are_left_out_are_counted_after_those_that_are_told() -> None:
