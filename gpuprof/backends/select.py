@@ -83,6 +83,17 @@ def open_backend(options: RunOptions, libraries: tuple[str, ...] = ()) -> tuple[
         return open_executor(device, options), error.what
 
 
+def gpu_ahead(selector: str) -> Device | None:
+    """The GPU that `open_backend` would open, which is known sooner; None where there is none."""
+    if not re.fullmatch("auto|[0-9]{1,3}", selector):
+        return None
+    from gpuprof.backends.gpu.backend import unmeasured_device
+
+    with suppress(BackendUnavailable):
+        return unmeasured_device(int(selector) if selector.isdecimal() else 0)
+    return None
+
+
 def _instead_of(selector: str) -> str:
     """What to write instead of a selector that has none of the forms."""
     from gpuprof.devices.cards import load_card

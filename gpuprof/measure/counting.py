@@ -23,7 +23,7 @@ from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.process import ExecutorProcess
-from gpuprof.measure.protocol import Count, Open, Opened
+from gpuprof.measure.protocol import Count, Open
 from gpuprof.measure.request import worth_starting
 from gpuprof.records import replace
 from gpuprof.results import Measurement
@@ -56,14 +56,14 @@ class Counting:
     def __init__(
         self,
         open_request: Open,
-        opened: Opened,
+        device: Device,
         on_counted: OnCase = lambda index, measurement: None,
         seconds: float = MOST_SECONDS,
         cards: int = 1,
         expected: Sequence[Case] = (),
     ) -> None:
-        self._device = opened.device
-        request = replace(open_request, executes=opened.device)
+        self._device = device
+        request = replace(open_request, executes=device)
         self.on_counted = on_counted
         self._seconds = seconds
         self._jobs: dict[Hashable, _Job] = {}

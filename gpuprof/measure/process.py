@@ -10,12 +10,14 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
 from gpuprof import signals, timeline
+from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, GpuprofError
 from gpuprof.machine import kills_for_memory
 from gpuprof.measure import starting
@@ -24,7 +26,6 @@ from gpuprof.measure.protocol import (
     Compiled,
     Open,
     Opened,
-    Transport,
     WorkerLost,
     answer_of,
     encode,
@@ -53,16 +54,28 @@ def worth_another_try(error: BaseException, tries: int) -> bool:
 class WorkerProcess:
     """One worker process with its backend opened. One that is taken from outside while it starts is replaced.
 
+    Args:
+        on_device: Told of a GPU as soon as it is known, which is before it is ready.
+
     Raises:
         GpuprofError: The backend cannot be opened.
     """
 
-    def __init__(self, request: Open, patience_s: float = OPEN_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        request: Open,
+        patience_s: float = OPEN_TIMEOUT_S,
+        on_device: Callable[[Device], None] = lambda device: None,
+    ) -> None:
         for tries in itertools.count(1):
             self._start(request)
             try:
                 with timeline.span("worker"):
-                    self.opened: Opened = self.ask(request, patience_s)
+                    answer = self.ask(request, patience_s)
+                    if isinstance(answer, Device):
+                        on_device(answer)
+                        answer = self._answer(patience_s)
+                    self.opened: Opened = answer
                 self._computes = self.opened.backend == "sim" and request.executes is None
                 return
             except WorkerLost as error:
@@ -183,7 +196,7 @@ class WorkerProcess:
 
 
 #: Processes of this machine.
-HERE: Transport = WorkerProcess
+HERE = WorkerProcess
 
 
 class ExecutorProcess:

@@ -55,7 +55,7 @@ class Open(RunOptions):
 
 
 class Opened(Struct, frozen=True):
-    """The backend is ready."""
+    """The backend is ready. Which GPU it is was told before, as `Device`."""
 
     device: Device
     backend: BackendName

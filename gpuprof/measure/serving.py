@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, CompileOnlyBackend, ExplainedFailure, Findings, Functions
-from gpuprof.backends.select import open_backend, open_executor
+from gpuprof.backends.select import gpu_ahead, open_backend, open_executor
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import (
@@ -113,6 +113,8 @@ class WorkerSide:
             if request.executes is not None:
                 self._backend, reason = open_executor(request.executes, request), None
             else:
+                if (device := gpu_ahead(request.device)) is not None:
+                    self._tell(device)
                 self._backend, reason = open_backend(request, request.libraries)
         self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
         self._limit_memory(self._most_bytes)

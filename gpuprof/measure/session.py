@@ -97,7 +97,7 @@ def run_cases(
             first.tell(Prepare.of(cases.values(), first.opened.device))
     if on_counted is not None and first.opened.backend == "gpu":
         expected = [*cases.values(), *(case for _, case, _ in uncounted)]
-        counting = counting or Counting(request, first.opened, cards=cards, expected=expected)
+        counting = counting or Counting(request, first.opened.device, cards=cards, expected=expected)
         counting.on_counted = on_counted
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from gpuprof import __version__, signals
 from gpuprof.backends.select import named_devices
+from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
@@ -331,12 +332,26 @@ class Cards:
         return [future.exception() or future.result() for future in futures]
 
     def _open(self, site: CardSite, request: Open) -> OpenCard:
-        worker, counting = site.transports[0](request), None
+        worker: Worker | None = None
+        counting: Counting | None = None
+
+        def count(device: Device) -> None:
+            """Begin to count, which needs no device that is ready."""
+            nonlocal counting
+            if self._counts and counting is None:
+                expected = plan_cases(self.request, references=True)
+                counting = Counting(request, device, cards=len(self._sites), expected=expected)
+
         try:
+            transport = site.transports[0]
+            worker = HERE(request, on_device=count) if transport is HERE else transport(request)
             on_gpu = worker.opened.backend == "gpu"
             cases = plan_cases(self.request, references=on_gpu)
-            if on_gpu and self._counts:
-                counting = Counting(request, worker.opened, cards=len(self._sites), expected=cases)
+            if on_gpu:
+                count(worker.opened.device)
+            elif counting is not None:  # of a GPU that could not be opened
+                counting.close()
+                counting = None
             problems = list(dict.fromkeys(case.problem for case in cases))
             sized = worker.ask(Size(tuple(problems)), OPEN_TIMEOUT_S)
             opened = worker.opened
@@ -346,7 +361,8 @@ class Cards:
             if self._reach:
                 opened = replace(opened, device=worker.ask(Reach(), self._timeout_s))
         except BaseException as error:
-            worker.close()
+            if worker is not None:
+                worker.close()
             if counting is not None:
                 counting.close()
             if isinstance(error, WorkerLost):

@@ -64,7 +64,7 @@ class MadeUpGpu:
         self._lock = threading.Lock()
         self.opened = Opened(DEVICE, "gpu", None, {"driver": "1"}, 10**12)
 
-    def __call__(self, request, patience_s: float = 1.0) -> "MadeUpGpu":
+    def __call__(self, request, patience_s: float = 1.0, on_device: object = None) -> "MadeUpGpu":
         return self
 
     def ask(self, request, timeout_s: float):

@@ -11,11 +11,14 @@ from unit_support import DEVICE
 
 from gpuprof.backends.base import Findings
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import counting
+from gpuprof.measure import counting, side_by_side
 from gpuprof.measure import process as beside
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
-from gpuprof.measure.protocol import Count, Open, Opened
+from gpuprof.measure.protocol import Count, Open, Opened, Sized
+from gpuprof.measure.request import Selection, make_request
+from gpuprof.measure.side_by_side import Cards
+from gpuprof.options import RunOptions
 
 LADDER = shipped_ladder("gemm")
 PATIENCE_S = 60.0
@@ -58,8 +61,7 @@ def executors(monkeypatch):
 
 def begin(told, expected=()):
     request = Open(device="0", arch=None, seed=0, seconds_per_case=0.1)
-    opened = Opened(DEVICE, "gpu", None, {}, 1)
-    return Counting(request, opened, lambda index, _: told.append(index), expected=expected)
+    return Counting(request, DEVICE, lambda index, _: told.append(index), expected=expected)
 
 
 def case_of(name, size=32):
@@ -137,3 +139,29 @@ def test_large_sizes_and_last_rungs_are_counted_first(executors, monkeypatch):
     executors.wait_for(4)
     behind.close()
     assert executors.counted == [("reg_8x8", "64"), ("naive", "64"), ("reg_8x8", "32"), ("naive", "32")]
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_gpu_is_counted_for_before_it_is_ready_and_not_where_it_never_is(executors, monkeypatch, opens):
+    class Gpu:
+        opened = Opened(DEVICE, "gpu" if opens else "sim", None, {}, 1 << 40)
+
+        def __init__(self, request, on_device):
+            on_device(DEVICE)
+            executors.wait_for(1)
+
+        def ask(self, request, timeout_s):
+            return Sized((1,) * len(request.problems))
+
+        def tell(self, request):
+            pass
+
+        close = executors.close
+
+    monkeypatch.setattr(side_by_side, "HERE", Gpu)
+    request = make_request(LADDER, [Selection(LADDER.find("naive"))], [(32, 32, 32)])
+    cards = Cards(request, RunOptions(device="auto"), counts=True)
+    (card,) = cards.cards
+    assert (card.counting is not None) == opens
+    cards.close()
+    assert executors.counted == [("naive", "32")]

@@ -162,6 +162,12 @@ class _Tried:
         self._context.synchronize()
 
 
+def unmeasured_device(ordinal: int) -> Device:
+    """A device as it is known before it is opened."""
+    device = query_device(ordinal)
+    return replace(device, measured_copy_bandwidth_reason=_ENDED_BEFORE, measured_rates_reason=_ENDED_BEFORE)
+
+
 class GpuBackend(Backend):
     """One GPU, opened for a run.
 
@@ -183,12 +189,12 @@ class GpuBackend(Backend):
         self._seed = seed
         self._budget = budget
         with timeline.span("context"):
-            device = query_device(ordinal)
-            self._arch = device.arch
+            self.device = unmeasured_device(ordinal)
+            self._arch = self.device.arch
             ahead.begin(compiled_code, self._arch, "f32", None)
             ahead.begin(compiled_rates, self._arch)  # wanted last, and takes longest
             self._context = GpuContext(ordinal)
-        _check_arch(device, ahead.result(supported_archs))
+        _check_arch(self.device, ahead.result(supported_archs))
         self.bus_id = self._context.pci_bus_id
         #: Before anything of ours runs, so that a load is somebody else's.
         self.conditions = tuple(conditions(self.bus_id))
@@ -197,9 +203,6 @@ class GpuBackend(Backend):
         self._arrays = ArrayKeeper(self._context, self._arch, seed)
         self._libraries = Libraries(self._context)
         self._measured_libraries = libraries
-        self.device = replace(
-            device, measured_copy_bandwidth_reason=_ENDED_BEFORE, measured_rates_reason=_ENDED_BEFORE
-        )
 
     @property
     def environment(self) -> Mapping[str, str]:
