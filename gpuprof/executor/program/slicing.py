@@ -186,29 +186,21 @@ class _Slicer:
         return Role.KEPT
 
     def _of_block(self, number: int) -> Iterator[SliceItem]:
-        body = self._blocks[number].body
+        found: list[tuple[Instruction, Role, tuple[Operand, int] | None]] = []
         together: dict[tuple[Operand, int], list[tuple[Instruction, int]]] = {}
-        order: list[tuple[Instruction | Operand, Role | list[tuple[Instruction, int]]]] = []
-        for place, item in enumerate(body):
+        for place, item in enumerate(self._blocks[number].body):
             role = self._role(item)
             if role is Role.GONE and number not in self._repeated:
                 role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
             base = self._base(number, place) if role is Role.ADDRESS_ONLY else None
             if base is not None:
-                operand, version, distance = base
-                members = together.setdefault((operand, version), [])
-                if not members:
-                    order.append((operand, members))
-                members.append((item, distance))
-            elif role is not Role.GONE:
-                order.append((item, role))
-        for what, how in order:
-            if isinstance(what, Instruction):
-                assert isinstance(how, Role)
-                yield what, how
-            else:
-                assert isinstance(how, list)
-                yield Accesses(what, tuple(how))
+                together.setdefault(base[:2], []).append((item, base[2]))
+            found.append((item, role, base and base[:2]))
+        for item, role, near in found:
+            if near is None and role is not Role.GONE:
+                yield item, role
+            elif near in together:  # all of them, where the first one stands
+                yield Accesses(near[0], tuple(together.pop(near)))
 
 
 class _Places:
