@@ -187,6 +187,8 @@ class HeaderTables:
             *(read(alone.argument, by_name[name].place, by_name[name].member) or "" for name in sizes),
             *(read(alone.formula, name) or "" for name in host.free),
         ]
+        places = {name: by_name[name].place for name in self.scalars if not by_name[name].member}
+        self._given = {name: read(alone.number, place) for name, place in places.items()}
         self.sizes = [*sizes, *host.free] or ["n"]
         of_grid = [*host.free, *sizes] or ["n"]
         self.bounds = self._bounds(around.code, len(block), of_grid)
@@ -319,9 +321,10 @@ class HeaderTables:
                 yield f'{name} = {{ addresses = ["{called}"], shape = {listed_texts(self.extents[:1])} }}'
         if self.scalars:
             yield "[scalars]"
-            yield from (
-                f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in self.scalars.items()
-            )
+            for name, kind in self.scalars.items():
+                given = self._given.get(name)
+                told = "" if given is None else " # as the file launches it"
+                yield f'{name} = {{ type = "{kind}", default = {1.0 if given is None else given} }}{told}'
         roles = self.roles.items()
         integers = [name for name, role in roles if role != "out" and not is_float(self.arrays[name])]
         if integers:

@@ -24,6 +24,7 @@ _CASTS = re.compile(
     r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:unsigned|int|long|size_t|float|double|u?int\d+_t)\s*(?=\()"
     r"|\b[A-Za-z_]\w*\s*::|(?<=\bmin|\bmax|div)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
 )
+_NUMBER = re.compile(r"([-+]?(?:\d{1,30}\.?\d*|\.\d+)(?:[eE][-+]?\d\d?)?)[fF]?")
 #: `a < b ? c : d`.
 _CHOICE = re.compile(r"\s*([^?:]+)\?([^?:]+):([^?:]+)")
 #: What everybody calls a division that rounds up, wherever it is defined.
@@ -117,6 +118,17 @@ class HostLaunch:
     def argument(self, place: int, member: str = "") -> str:
         given = self._call.arguments[place : place + 1]
         return self.formula(f"{given[0]}{member}" if given else "")
+
+    def number(self, place: int) -> float:
+        """What is given for a float: a number, or a variable that is defined as one."""
+        text = "".join(self._call.arguments[place : place + 1])
+        for _ in range(_DEEPEST):
+            if found := _NUMBER.fullmatch(_CASTS.sub(r"\1", text).strip(" ()")):
+                return float(found[1])
+            if not text.isidentifier():
+                break
+            text = self._definition(text)
+        raise UnreadableError
 
     def extents(self, place: int) -> list[str]:
         """The grid, place 0, or the block, place 1."""

@@ -181,3 +181,19 @@ def test_a_size_that_the_kernel_is_not_told_is_named_as_its_launcher_does():
     # A macro is given ROWS, not the launcher.
     host = "#define ROWS 64\nvoid run(float SHAPED(x, ROWS, W), int W)"
     assert launch_of("k<<<ROWS / 8, THREADS>>>(d_x, W, 3);", host).extents(0) == ["8"]
+
+
+def test_a_float_is_what_the_launch_gives_as_a_number_or_a_variable_of_one():
+    numbers = {
+        "2.0f": 2.0,
+        "-.5": -0.5,
+        "(float)3": 3.0,
+        "1e-5f": 1e-5,
+        "alpha": 0.25,
+        "1.f / n": None,
+        "x[0]": None,
+    }
+    for given, number in numbers.items():
+        launch = launch_of(f"const float alpha = 0.25f; k<<<1, 1>>>(d_x, W, H, {given});")
+        assert told(launch.number, 3) == number, given
+    assert told(launch.number, 4) is None
