@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuprof.analysis.models import difference_error, modelled_text
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.results import Model
 from gpuprof.sm_model.modelled import _INTERVALS
 
