@@ -244,6 +244,8 @@ class _AnchorFinder:
                 if one.name in _BRANCHES and one.opcode != DIVERGED:
                     self.branches[one.line] += 1
         self.skipped = {*self.branches} - text.control
+        #: Whether warps that skip what comes last end there, before the others do.
+        self.ends_early = any(self.places.get((line, "EXIT")) for line in self.skipped)
 
     def anchors(self, number: int, own: Mapping[int, Loop]) -> Anchors:
         """Return the anchors of one block; `own` are the loops of the machine code."""
@@ -263,6 +265,8 @@ class _AnchorFinder:
             if one.name in _SPILLS and not self.text.is_access(one.line):
                 continue
             if len(self.places[one.line, one.opcode]) > 1:
+                continue
+            if self.ends_early and one.name == "EXIT" and one.line in self.text.ends:
                 continue
             if one.name in _BRANCHES:
                 # A jump that always follows a conditional one is executed by other warps than that one.

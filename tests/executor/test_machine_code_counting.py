@@ -194,6 +194,23 @@ def test_a_rest_under_predicates_runs_though_nothing_is_left_of_its_loop(turns, 
     assert weights == [(8 * times, 8 * times) for times in (1, passes, 1, last, 1)]
 
 
+def test_warps_that_skip_a_last_store_may_end_before_it():
+    """As Triton stores a sum: `@%p1 st` is the last that some warps do, and the others have ended."""
+    ptx = "ld.u32 %r1, [%rd1];\n@%p1 st.u32 [%rd2], %r1;\nret;"
+    first = [SassInstruction(0, "", "LDG.E", "", 1), SassInstruction(0, "P0", "EXIT", "", 2)]
+    last = [SassInstruction(0, "", "STG.E", "", 2), SassInstruction(0, "", "EXIT", "", 3)]
+    blocks = Block(first, (1,), leaves=True), Block(last, (), leaves=True)
+    result = LaunchResult(
+        *({}, {}, {}, {}, 1, 1, True, 0),
+        block_warps=np.array([8.0]),
+        block_threads=np.array([256.0]),
+        block_parted=np.zeros(1),
+        loop_iterations={},
+    )
+    found = link(MachineCode(blocks, complete=True), ptx, [[(1, 1), (2, 1), (3, 1)]], {}, set())
+    assert weigh(found, result) == [(8, 8), (0, 8)]
+
+
 def test_loops_that_only_wait_are_tried_at_least_once():
     counts, _ = executed(WAITS, "waits", 1, 64)
     # Two of the warp that stores, one try of the warp that waits, and one of each warp behind the barrier.
