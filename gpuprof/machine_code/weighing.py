@@ -257,7 +257,7 @@ class _Scale:
             yield number, 0.0, sum(high[one] for one in block.successors)
             least, goals = self._going(number)
             for one in goals:
-                yield one, least - sum(high[other] for other in goals if other != one), inf
+                yield one, least - sum(self._brought(number, other) for other in goals if other != one), inf
         if block.together is not None:
             # Others may come by a way on which lanes never parted.
             straight = [one for one in before if self.blocks[one].instructions[-1].name != "BSYNC"]
@@ -294,7 +294,7 @@ class _Scale:
         least, goals = self._going(number)
         if after not in goals:
             return 0.0
-        return least - sum(self.high[one] for one in goals if one != after)
+        return least - sum(self._brought(number, one) for one in goals if one != after)
 
     def _most(self, number: int, after: int) -> float:
         """Return how often warps go on from a block to one behind it, at most."""
@@ -305,8 +305,26 @@ class _Scale:
             # Who enters a loop leaves it once, or part by part.
             return min(self.high[number], self.entries[number] + parted)
         others = [one for one in self.blocks[number].successors if one != after and not self._meets(one)]
-        taken = sum(least for least, comers in map(self._coming, others) if comers == [number])
+        taken = sum(self._brought(number, one, self.low) for one in others if self._alone(number, one))
         return min(self.high[number], max(0.0, self.high[number] + parted - taken))
+
+    def _brought(self, number: int, after: int, counts: Sequence[float] = ()) -> float:
+        """Return how often warps come from a block to another by all ways like that: at most, or by `counts`.
+
+        To a loop come those that enter it, and from its end those that make it again.
+        """
+        count, entered = (counts or self.high)[after], self.entries.get(after)
+        if entered is None:
+            return count
+        return max(0.0, count - entered) if number in self.loops[after].body else entered
+
+    def _alone(self, number: int, after: int) -> bool:
+        """Whether no other block leads to one as that does: into a loop, or back to its begin."""
+        before = self.before[after]
+        if after in self.entries:
+            body = self.loops[after].body
+            before = [one for one in before if (one in body) == (number in body)]
+        return before == [number]
 
     def _may_end(self, first: int, last: int) -> bool:
         """Tell whether warps may end on their way from one block to another."""

@@ -139,6 +139,24 @@ def test_a_loop_that_is_left_in_its_middle_goes_on_as_often_as_it_begins_again()
     assert weights[3][0] == 8
 
 
+def test_a_loop_of_several_blocks_is_left_as_often_as_it_is_entered():
+    """Nothing speaks for the block behind it, a lone end."""
+    move = SassInstruction(0, "", "MOV", "R0, R1", 0)
+    ways = [((1,), False), ((2, 3), False), ((3,), False), ((1, 4), False), ((), True)]
+    blocks = tuple(Block([move], after, leaves=leaves) for after, leaves in ways)
+    anchors = (*(Anchors(fixed=[line], branches=(line,)) for line in range(4)), Anchors())
+    result = LaunchResult(
+        *({}, {}, {}, {}, 1, 1, True, 0),
+        block_warps=np.array([8.0, 40.0, 16.0, 40.0]),
+        block_threads=np.array([256.0, 1280.0, 512.0, 1280.0]),
+        block_parted=np.zeros(4),
+        loop_iterations={1: {5: 8.0}},
+    )
+    code, homes = MachineCode(blocks, complete=True), {line: (line,) for line in range(4)}
+    weights = weigh(Link(code, homes, {}, anchors, (), loops_of(blocks), {1: 1}), result)
+    assert weights == [(8, 8), (40, 40), (16, 16), (40, 40), (8, 8)]
+
+
 def test_what_few_lanes_do_beside_a_barrier_parts_no_warp():
     """As `cuda::pipeline` begins: code of one lane comes there, and a loop stands beside for parted warps."""
     ptx = "barrier.sync 0;\n@%p1 bra $L;\nld.u32 %r1, [%rd1];\n$L: st.u32 [%rd2], %r1;\nret;"
