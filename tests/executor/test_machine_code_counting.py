@@ -78,6 +78,20 @@ extern "C" __global__ void sums(const float *in, float *out)
     assert counts.opcodes["STG"] == Between(*[counters["global_store_requests"]] * 2)
 
 
+def test_of_dependent_grids_the_adu_lets_them_begin_and_nothing_waits():
+    """As Nsight Compute counts it on an H200."""
+    source = """
+extern "C" __global__ void first(const float *in, float *out)
+{
+    asm volatile("griddepcontrol.WHAT;");
+    out[threadIdx.x] = in[threadIdx.x];
+}"""
+    for what, more in (("wait", 0), ("launch_dependents", 8)):
+        with_it, _ = executed(source.replace("WHAT", what), "first", 1, 256)
+        without, _ = executed(source.replace('asm volatile("griddepcontrol.WHAT;");', ""), "first", 1, 256)
+        assert with_it.pipes["adu"].low == without.pipes["adu"].low + more
+
+
 def test_code_that_lanes_run_apart_is_counted_for_each_part():
     counts, counters = executed(PARTED, "parted", 2, 128)
     assert counts.opcodes["BAR"] == Between(counters["barriers"], counters["barriers"])
