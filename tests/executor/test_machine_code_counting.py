@@ -5,6 +5,7 @@
 import functools
 import re
 import subprocess
+from collections import Counter
 from math import inf
 
 import numpy as np
@@ -17,7 +18,7 @@ from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
 from gpuprof.machine_code import disassembler
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
-from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count
+from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count, pipe_of
 from gpuprof.machine_code.linking import Anchors, Link, link
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction, read_machine_code
@@ -303,6 +304,34 @@ def compiled(arch):
 @pytest.fixture(scope="module")
 def functions():
     return compiled("sm_90")
+
+
+@pytest.mark.parametrize(
+    ("statement", "lsu", "adu", "tex"),
+    [  # as Nsight Compute counted ten of each on an H200
+        ("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", 2, 2, 1),
+        ("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;", 1, 1, 0),
+        ("barrier.cluster.arrive; barrier.cluster.wait;", 2, 2, 1),
+        ("fence.acq_rel.gpu;", 2, 1, 1),
+        ("fence.acq_rel.cluster;", 2, 1, 1),
+        ("fence.acq_rel.cta;", 1, 0, 0),
+        ("fence.sc.sys;", 2, 1, 1),
+    ],
+)
+def test_barriers_of_clusters_and_fences_are_counted_by_the_pipes_that_run_them(statement, lsu, adu, tex):
+    def pipes(times):
+        body = f'asm volatile("{statement}" ::: "memory");' * times
+        source = f'extern "C" __global__ void __cluster_dims__(2) k(int *x) {{ *x = 1; {body} *x = 2; }}'
+        options = compiler_options(target_of("sm_90", (source,)), (), ())
+        (built,) = compile_entries_cached(source, "some.cu", ("k",), options)
+        machine = read_machine_code(disassemble(built.cubin), "k")
+        return Counter(
+            pipe for block in machine.blocks for one in block.instructions for pipe in pipe_of(one, 90)
+        )
+
+    more = pipes(11)
+    more.subtract(pipes(1))
+    assert (more["lsu"], more["adu"], more["tex"]) == (10 * lsu, 10 * adu, 10 * tex)
 
 
 def as_read(listing, entry):
