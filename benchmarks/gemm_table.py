@@ -284,14 +284,16 @@ def measure(
 
 @cache
 def _today() -> dict[str, Kernel]:
-    return {kernel.id: kernel for kernel in load_ladder(KERNEL_ROOT / "gemm").kernels}
+    kernels = load_ladder(KERNEL_ROOT / "gemm").kernels
+    return {name: kernel for kernel in kernels for name in (kernel.id, *kernel.aliases)}
 
 
 def label_of(case: Measurement) -> str:
     """A kernel's id, with the parameters that are not its header's."""
-    usual = _today()[case.kernel].parameters if case.kernel in _today() else {}
+    kernel = _today().get(case.kernel)
+    usual = kernel.parameters if kernel else {}
     others = [f"{name}={value}" for name, value in case.params.items() if usual.get(name, value) != value]
-    return ":".join((case.kernel, *others))
+    return ":".join((kernel.id if kernel else case.kernel, *others))
 
 
 def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
@@ -311,7 +313,7 @@ def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
                 row.vendor_us = case.timing.cold.median_us
             else:
                 row.rungs[label] = case.timing.cold.median_us
-                if case.kernel == _CHOOSER:
+                if label == _CHOOSER:
                     row.chosen = case.chosen
     return {card: list(rows.values()) for card, rows in cards.items()}
 

@@ -83,9 +83,9 @@ def open_backend(options: RunOptions, libraries: tuple[str, ...] = ()) -> tuple[
         return open_executor(device, options), error.what
 
 
-def gpu_ahead(selector: str) -> Device | None:
+def gpu_ahead(selector: str, arch: str | None) -> Device | None:
     """The GPU that `open_backend` would open, which is known sooner; None where there is none."""
-    if not re.fullmatch("auto|[0-9]{1,3}", selector):
+    if arch or not re.fullmatch("auto|[0-9]{1,3}", selector):
         return None
     from gpuprof.backends.gpu.backend import unmeasured_device
 

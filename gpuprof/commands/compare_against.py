@@ -265,7 +265,11 @@ def _requests(
         return selected(base_ladder, same_sizes, command), new
     known = {kernel.id: kernel for kernel in base_ladder.kernels}
     selections = tuple(
-        Selection(known[selection.kernel.id], _known_params(selection, known), selection.name)
+        Selection(
+            base_ladder.of_type(known[selection.kernel.id], new.dtype),
+            _known_params(selection, known),
+            selection.name,
+        )
         for selection in new.selections
         if selection.kernel.id in known
     )

@@ -250,7 +250,7 @@ def _mode(run: Run) -> Iterator[Banner]:
             "Executed without a GPU: not timed",
             f"{why}Results are exact and counts follow the rules of {cards}. Kernels are compared by modelled"
             " times, and where there is none by their bounds: the least time that those counts allow.",
-            "For times, run it where there is an NVIDIA GPU, without --device sim.",
+            "For times, run it where there is an NVIDIA GPU, without --device sim or --arch.",
         )
     elif run.backend == "none":
         yield Banner(

@@ -127,6 +127,7 @@ def check_ladder(kernels: list[Kernel], where: str) -> None:
 def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
     """Refuse a choice that could never run in the kernel's place."""
     kernels = {other.id: other for other in others}
+    stated = [kernel] if kernel.options else []
     first: dict[str, Kernel] = {}  # of each type
     for choice in kernel.choices:
         other = kernels.get(choice.kernel)
@@ -134,7 +135,9 @@ def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
             problem = f"not one of {', '.join(sorted(kernels))}"
         elif other.choices:
             problem = "which chooses among others itself"
-        elif differing := _differing(other, [first.setdefault(dtype, other) for dtype in other.dtypes]):
+        elif differing := _differing(
+            other, stated + [first.setdefault(dtype, other) for dtype in other.dtypes]
+        ):
             problem = f"whose {min(differing)} is another one"
         elif unknown := sorted(variables(choice.least or "0") - {*other.integers, *other.derived}):
             problem = f"which has no constant {unknown[0]!r}"

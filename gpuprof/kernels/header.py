@@ -265,7 +265,7 @@ def _read_kernel(
             reader.take("citation_url", str, ""),
         ),
         reference=reader.take("reference", str, ""),
-        options={} if choices else _read_options(reader, operation),  # those of what is chosen
+        options=_read_options(reader, operation),
         parameters=parameters,
         constants=constants,
         derived=derived,

@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
+from itertools import chain
 from math import gcd
 
 from msgspec import Struct
@@ -323,11 +324,12 @@ class _AnchorFinder:
             # A line may become several in one block, but those of all loads and stores do not.
             several = len(factors) == 1 and max(factors.values()) > 1 and moves[loop] == {pattern}
             if (copied or several) and len(alike) >= _MOST * sum(map(len, patterns.values())):
-                whole = 1 if several else gcd(*factors.values())
+                guarded = self._guarded(alike)
+                whole = 1 if several else gcd(*factors.values(), *chain(*guarded.values()))
                 yield Copies(
                     loop,
                     {number: factor // whole for number, factor in factors.items()},
-                    {number: [one // whole for one in each] for number, each in self._guarded(alike).items()},
+                    {number: [one // whole for one in each] for number, each in guarded.items()},
                 )
 
     def _guards(self, line: int, opcode: str) -> dict[int, Counter[str]]:

@@ -71,10 +71,11 @@ class WorkerProcess:
             self._start(request)
             try:
                 with timeline.span("worker"):
+                    began = time.monotonic()
                     answer = self.ask(request, patience_s)
                     if isinstance(answer, Device):
                         on_device(answer)
-                        answer = self._answer(patience_s)
+                        answer = self._answer(max(0.0, patience_s - (time.monotonic() - began)))
                     self.opened: Opened = answer
                 self._computes = self.opened.backend == "sim" and request.executes is None
                 return

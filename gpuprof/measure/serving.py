@@ -113,7 +113,7 @@ class WorkerSide:
             if request.executes is not None:
                 self._backend, reason = open_executor(request.executes, request), None
             else:
-                if (device := gpu_ahead(request.device)) is not None:
+                if (device := gpu_ahead(request.device, request.arch)) is not None:
                     self._tell(device)
                 self._backend, reason = open_backend(request, request.libraries)
         self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()

@@ -335,7 +335,7 @@ class Cards:
         worker: Worker | None = None
         counting: Counting | None = None
 
-        def count(device: Device) -> None:
+        def begin_counting(device: Device) -> None:
             """Begin to count, which needs no device that is ready."""
             nonlocal counting
             if self._counts and counting is None:
@@ -344,11 +344,11 @@ class Cards:
 
         try:
             transport = site.transports[0]
-            worker = HERE(request, on_device=count) if transport is HERE else transport(request)
+            worker = HERE(request, on_device=begin_counting) if transport is HERE else transport(request)
             on_gpu = worker.opened.backend == "gpu"
             cases = plan_cases(self.request, references=on_gpu)
             if on_gpu:
-                count(worker.opened.device)
+                begin_counting(worker.opened.device)
             elif counting is not None:  # of a GPU that could not be opened
                 counting.close()
                 counting = None

@@ -161,7 +161,7 @@ def _rounded(result: WrongResult) -> str:
         return ""
     off = np.abs(values - right[result.wrong]).max()
     most = np.abs(right[np.isfinite(right)]).max(initial=0)
-    if off > min(_NEARLY * result.bound.relative, _LITTLE) * most:
+    if not off <= min(_NEARLY * result.bound.relative, _LITTLE) * most:  # nor where one should be NaN
         return ""
     allowing = "a larger relative allows that, or the magnitude of a sum's terms"
     return f"differ in their last digits, by at most {off:.2g}: {allowing}"

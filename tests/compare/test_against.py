@@ -13,6 +13,7 @@ from fake_runs import Watcher, fake_workers, keeper, options, request_of
 from processes import git, make_repository
 from unit_support import gpuprof
 
+from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.measure.run import measure, measure_in_turns
 from gpuprof.reading import read_run
 
@@ -78,6 +79,21 @@ def test_one_kernel_only(repository):
     assert "[2/2] working tree: shared_atomics " in process.stderr
     (compared,) = json.loads((repository / "c.json").read_text())["comparisons"]
     assert [case["kernel"] for case in compared["cases"]] == ["shared_atomics"]
+
+
+def test_what_chooses_computes_then_as_it_does_now(tmp_path):
+    root = tmp_path / "kernels"
+    root.mkdir()
+    for name in ("naive.cu", "col_naive.cu", "operation.toml"):
+        shutil.copy(KERNEL_ROOT / "gemm" / name, root)
+    chooses = 'title = "Mine"\nproblem = "gemm"\n[[choose]]\nkernel = "col_naive"\nwhen = "1"'
+    (root / "mine.cu").write_text(f"/*gpuprof\n{chooses}\n*/\n")
+    make_repository(root)
+    options = ["--sizes", "32x48x64", "--device", "sim", "-q", "-o", "out", "--json", "c.json", "--strict"]
+    process = gpuprof("compare", "--against", "HEAD", ".", "-k", "mine", *options, cwd=root)
+    assert process.returncode == 0, process.stdout + process.stderr
+    (compared,) = json.loads((root / "c.json").read_text())["comparisons"]
+    assert [case["state"] for case in compared["cases"]] == ["matched"]
 
 
 @pytest.mark.parametrize(

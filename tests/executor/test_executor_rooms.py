@@ -16,9 +16,9 @@ ROOT = Path(gpuprof.executor.__file__).parent
 ROOMS: dict[str, set[str]] = {
     "faults": set(),
     "lanes": set(),
-    "program": {"faults", "lanes"},
-    "arithmetic": {"lanes"},
     "memory": {"faults", "lanes"},
+    "program": {"faults", "lanes", "memory"},
+    "arithmetic": {"lanes"},
     # The interpreter knows nobody who watches it.
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},

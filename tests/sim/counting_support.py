@@ -5,7 +5,7 @@
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.measure.counting import MOST_SECONDS, Counting
-from gpuprof.measure.protocol import Open, Opened
+from gpuprof.measure.protocol import Open
 from gpuprof.results import Measurement
 
 PATIENCE_S = 6 * MOST_SECONDS
@@ -14,10 +14,9 @@ PATIENCE_S = 6 * MOST_SECONDS
 def counted(measurement: Measurement, case: Case, device: Device, seconds: float = PATIENCE_S) -> Measurement:
     """The measurement with what a process of its own counted."""
     found: list[Measurement] = []
-    opened = Opened(device, "gpu", None, {}, 0)
     counting = Counting(
         Open(device="0", arch=None, seed=0, seconds_per_case=0.1),
-        opened,
+        device,
         lambda _, item: found.append(item),
         seconds,
     )

@@ -68,6 +68,9 @@ CASES = [
     ("wgmma_packed", (173, 275, 50), {}),
     ("tf32_gathered", (129, 67, 36), {"WAYS": 1}),
     ("wgmma_gathered", (131, 67, 36), {"DEEP": 2}),
+    ("wgmma_gathered", (70, 65, 198), {"WAYS": 1, "DEEP": 2}),
+    ("e4m3_gathered", (5, 3, 330), {"WAYS": 1, "DEEP": 2}),
+    ("e4m3_gathered", (70, 65, 396), {"WAYS": 1, "DEEP": 2}),
     ("wgmma_gathered_short", (131, 67, 36), {}),
     ("wgmma_gathered_short", (66, 129, 61), {}),
 ]

@@ -144,6 +144,7 @@ def test_what_chooses_computes_as_its_choices_of_the_type_do():
 
 
 NAIVE = "choose = [{ kernel = 'naive', when = 'M < 8' }, { kernel = 'col_8x8', when = '1' }]"
+ROWS = "choose = [{ kernel = 'naive_row', when = 'nx < 8' }, { kernel = 'copy_row', when = '1' }]"
 LEAST = "choose = [{ kernel = ['reg_8x8', 'naive'], when = '1', least = 'TN' }]"
 
 
@@ -155,6 +156,8 @@ LEAST = "choose = [{ kernel = ['reg_8x8', 'naive'], when = '1', least = 'TN' }]"
         ("mine", {}, r"choose\.kernel is 'mine', not one of "),
         ("naive_row", {}, r"choose\.kernel is 'naive_row', not one of "),
         ("col_8x8", {"extra": NAIVE}, r"choose\.kernel is 'col_8x8', whose layout is another one\."),
+        ("naive", {"extra": "layout = 'col'\n" + NAIVE}, r"'naive', whose layout is another one\."),
+        ("copy_row", {"op": "transpose", "extra": ROWS}, r"'copy_row', whose result is another one\."),
         ("naive", {"extra": LEAST}, r"choose\.kernel is 'naive', which has no constant 'TN'\."),
     ],
 )

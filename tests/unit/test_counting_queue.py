@@ -10,6 +10,8 @@ from processes import wait_for
 from unit_support import DEVICE
 
 from gpuprof.backends.base import Findings
+from gpuprof.backends.gpu import backend
+from gpuprof.backends.select import gpu_ahead
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import counting, side_by_side
 from gpuprof.measure import process as beside
@@ -165,3 +167,12 @@ def test_a_gpu_is_counted_for_before_it_is_ready_and_not_where_it_never_is(execu
     assert (card.counting is not None) == opens
     cards.close()
     assert executors.counted == [("naive", "32")]
+
+
+@pytest.mark.parametrize(
+    ("device", "arch"), [("auto", "sm_80"), ("0", "sm_80"), ("sim", None), ("none", None)]
+)
+def test_a_run_without_a_gpu_asks_for_none_ahead(monkeypatch, device, arch):
+    monkeypatch.setattr(backend, "unmeasured_device", lambda ordinal: DEVICE)
+    assert gpu_ahead("auto", None) == DEVICE
+    assert gpu_ahead(device, arch) is None

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
 title = "The right shape for the size"
+aliases = ["by_size_tn"] # of 8-bit floats, before
 problem = "gemm"
 rung = 700
 idea = "No shape is right for every size: small tiles fill the GPU when C is small, large tiles reuse what they load when C is large. How much of C falls to each SM decides."

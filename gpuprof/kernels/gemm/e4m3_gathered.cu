@@ -30,8 +30,8 @@ A_WIDTH = "16 if K % 16 == 0 else 8 if K % 8 == 0 else 4 if K % 4 == 0 else 1" #
 B_WIDTH = "A_WIDTH"
 TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
 CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, 3 * sm_count // (4 * TILES)))"
-STAGES = "DEEP if DEEP else 4 if TILES <= 2 * sm_count else 3" # tiles in shared memory: with three an SM has room for a third block
-RESIDENT = 2 # blocks that an SM has registers for
+STAGES = "DEEP if DEEP else 4 if TILES <= 2 * sm_count else 3" # tiles in shared memory
+RESIDENT = 2 # blocks that an SM has registers for at least
 
 [parameters]
 DEEP = 0 # tiles in shared memory; 0: as many as leave room for the blocks

@@ -86,8 +86,7 @@ template <int WIDTH, int COUNT> struct Rows {
 #define B_ALONG_K 0 // whether B's rows lie along k
 #endif
 
-// So many tiles of k to the stages, one after the other: of A BM rows of k, of B as many along k, or BK rows in blocks of 128
-// bytes.
+// So many tiles of k to the stages, one after the other: of A BM rows of k, of B BN along k, or BK rows in blocks of 128 bytes.
 template <typename T>
 static __device__ __forceinline__ void gather_tiles(unsigned stages, unsigned full, unsigned empty, const T *A, const T *B,
                                                     int k, int tiles, int m, int n, int M, int N, int K)

@@ -3,7 +3,7 @@
 
 // Copies to shared memory that a thread starts and does not wait for.
 
-// Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing. The L2
+// Start a copy of 4, 8 or 16 bytes; without `exists` it writes zeros and reads nothing. The L2
 // cache fetches the AROUND bytes, 128 or 256, around an element at once; 0 for what it does by itself.
 template <int BYTES, int AROUND = 0>
 static __device__ __forceinline__ void copy(void *target, const void *source, bool exists = true)

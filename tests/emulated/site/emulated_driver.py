@@ -77,7 +77,7 @@ _NOISE = 0.002
 
 
 class Unjudged(GlobalRaces):
-    """Races that nobody looks for in global memory, or is told of elsewhere: a GPU goes on."""
+    """Looks for no races in global memory, and tells nobody of others: a GPU goes on."""
 
     def __init__(self, buffers, *about, **how):
         super().__init__([], *about, **how)
