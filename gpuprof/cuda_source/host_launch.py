@@ -24,7 +24,13 @@ _CASTS = re.compile(
     r"|\b(?:static|reinterpret)_cast\s*<[^<>]*>|\b(?:unsigned|int|long|size_t|float|double|u?int\d+_t)\s*(?=\()"
     r"|\b[A-Za-z_]\w*\s*::|(?<=\bmin|\bmax|div)\s*<[\w\s]*>|\b(\d[\d.]*)[uUlLfF]+\b"
 )
-_NUMBER = re.compile(r"([-+]?(?:\d{1,30}\.?\d*|\.\d+)(?:[eE][-+]?\d\d?)?)[fF]?")
+_NUMBER = re.compile(r"([-+]?(?!0\d)(?:\d{1,30}\.?\d*|\.\d+)(?:[eE][-+]?\d\d?)?)[fF]?")
+#: A type whose values have no fraction.
+_INTEGRAL = r"\b(?:int|long|short|char|bool|unsigned|size_t|u?int\d+_t|uint)\b"
+#: A type that a variable is declared with.
+_KIND = r"\b(?:dim3|int|long|unsigned|size_t|auto|float|double|(?:__)?half)\b"
+#: What cannot stand before a variable: that is another's member.
+_ALONE = r"(?<![.\w>])"
 #: `a < b ? c : d`.
 _CHOICE = re.compile(r"\s*([^?:]+)\?([^?:]+):([^?:]+)")
 #: What everybody calls a division that rounds up, wherever it is defined.
@@ -33,6 +39,9 @@ _CDIV = re.compile(r"i?_?(?:cdiv|ceil_?div|div_?(?:ceil|up|ro?u?nd_?up))", re.IG
 _ASKED = re.compile(r"\bargv\b|\.\s*(?:size|numel)\b")
 #: Definitions within each other that anybody writes.
 _DEEPEST = 32
+#: Texts to parse for one launch, each counted once more for every 100 characters: each use of a parameter or
+#: variable is a text again, so definitions that each use the next twice would double the work at each step.
+_MOST_PARSED = 2000
 #: Of a `cudaLaunchConfig_t`.
 _MEMBERS = ("gridDim", "blockDim", "dynamicSmemBytes")
 #: The longest list of a template's arguments that anybody writes.
@@ -57,8 +66,7 @@ class _HostCall(Struct, frozen=True):
         """The name of the function around it, and what that calls what it takes."""
         named = re.search(r"\b(\w+)\s*(?=\()", self.head)
         listed = _list_at(self.head, named.end()) if named else []
-        taken = [words[-1] for one in listed if (words := re.findall(r"\w+", one.partition("=")[0]))]
-        return named[1] if named else "", taken
+        return named[1] if named else "", _names(listed)
 
     @staticmethod
     def at(
@@ -103,7 +111,7 @@ class HostLaunch:
         every = (one for text in texts for one in declarations(text) or ())
         self._outside = "".join(one.code for one in every if not one.is_function)
         self._call = (_call if plainly else _launch)(source, kernel)
-        self._depth = 0
+        self._depth = self._cost = 0
         #: What formulas name that the kernel is not told.
         self.free: list[str] = []
         self._known: dict[str, set[str]] = {}
@@ -121,12 +129,16 @@ class HostLaunch:
 
     def number(self, place: int) -> float:
         """What is given for a float: a number, or a variable that is defined as one."""
-        text = "".join(self._call.arguments[place : place + 1])
+        text, integral = "".join(self._call.arguments[place : place + 1]), None
         for _ in range(_DEEPEST):
-            if found := _NUMBER.fullmatch(_CASTS.sub(r"\1", text).strip(" ()")):
+            integral = integral or re.search(_INTEGRAL, text)
+            text = _CASTS.sub(r"\1", text).removeprefix("dim3(").strip(" ()")
+            if (found := _NUMBER.fullmatch(text)) and (not integral or float(found[1]).is_integer()):
                 return float(found[1])
             if not text.isidentifier():
                 break
+            declared = rf"{_INTEGRAL}[^;(){{}}]*\b{text}\b"
+            integral = integral or re.search(declared, f"{self._call.body};{self._outside}")
             text = self._definition(text)
         raise UnreadableError
 
@@ -191,7 +203,7 @@ class HostLaunch:
         if listed := re.fullmatch(r"\s*(?:dim3\s*[({]|{)(.*)[)}]\s*", text, re.DOTALL):
             return [self._parsed(one) for one in _split(listed[1])]
         if deepest and re.fullmatch(r"[A-Za-z_]\w*", text.strip()) and text.strip() not in self._known:
-            axes = [_after(self._call.body, rf"\b{text}\s*\.\s*{axis}\s*=") for axis in "xyz"]
+            axes = [_after(self._call.body, rf"{_ALONE}{text}\s*\.\s*{axis}\s*=") for axis in "xyz"]
             if axes[0]:
                 return [self._parsed(one[0]) for one in axes if one]
             with suppress(UnreadableError):
@@ -201,14 +213,15 @@ class HostLaunch:
     def _definition(self, name: str) -> str:
         """What a variable or macro is defined as, if once."""
         changed = rf"\b{name}\s*(?:[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*{name}\b|[(,]\s*&\s*{name}\b"
-        kind = rf"\b(?:dim3|int|long|unsigned|size_t|auto)\b[^;=]*?\b{name}\s*"
+        changed += rf"|(?:\bcin\s*|[;{{}}]\s*[\w.]+\s*)>>[^;=]*?\b{name}\b"
+        kind = rf"{_KIND}[^;=]*?\b{name}\s*"
         macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
         if name in self._call.function[1]:
             raise UnreadableError
         for code in (self._call.body, self._outside, self._file):
             found = {*re.findall(macro, code, re.MULTILINE)}
             if code is not self._file:
-                found |= {*_after(code, rf"\b{name}\s*=(?!=)"), *_after(code, rf"{kind}(?=[({{])")}
+                found |= {*_after(code, rf"{_ALONE}{name}\s*=(?!=)"), *_after(code, rf"{kind}(?=[({{])")}
             if len(found) > 1:  # what stands until it is computed, or told otherwise
                 found = {one for one in found if one.strip() != "0" and not _ASKED.search(one)} or found
             if len(found) > 1 or (found and re.search(changed, self._call.body)):
@@ -217,18 +230,36 @@ class HostLaunch:
                 return str(found.pop()).strip()
         raise UnreadableError
 
-    def _body_of(self, name: str) -> re.Match[str] | None:
-        """What a macro of one line, or a function that only returns, takes and makes of it."""
-        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}\(([^()\n]*)\)[ \t]*([^\\\n]+)$"
-        function = rf"\b{name}\s*\(([^()]*)\)\s*\{{\s*return\b([^;{{}}]+);\s*\}}"
-        return re.search(macro, self._file, re.MULTILINE) or re.search(function, self._file)
+    def _body_of(self, name: str) -> tuple[list[str], str] | None:
+        """What a macro of one line, or a function that only returns, takes and makes of it, if told once."""
+        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}\b()(?:\(([^()\n]*)\)[ \t]*([^\\\n]+)$)?"
+        function = (
+            rf"(?:\btemplate\s*<([^<>;]*)>[^;{{}}()]*)?\b{name}\s*\(((?:[^()]|\([^()]*\))*)\)"
+            r"(?:\s*\{\s*return\b([^#;{}]+);\s*\}|[\w\s>:-]*\{)"
+        )
+        macros, functions = re.findall(macro, self._file, re.MULTILINE), re.findall(function, self._file)
+        found = {tuple(" ".join(part.split()) for part in one) for one in (*macros, *functions)}
+        if not found:
+            return None
+        template, listed, body = found.pop()
+        names = _names(listed.split(","))
+        around = {*re.findall(r"\w+", f"{self._call.head} {template}")}
+        plain = re.sub(r"\bsizeof\s*\([^()]*\)", "", _CASTS.sub(r"\1", body)) if functions else ""
+        free = {*re.findall(r"\b[A-Za-z_]\w*\b(?!\s*\()", plain)}.difference(names)
+        for one in free:  # a function does not see what its caller calls so
+            local = rf"\b{one}\s*(?:=(?!=)|[({{])|{_KIND}[^;=(){{}}]*\b{one}\b"
+            if one in around or re.search(local, self._call.body):
+                raise UnreadableError
+        if found or not body:
+            raise UnreadableError
+        return names, body
 
     def _value(self, name: str) -> ast.expr:
         if names := self._known.get(name):
             if len(names) > 1:  # which is meant is not told
                 raise UnreadableError
             return ast.Name(next(iter(names)))
-        asked = _ASKED.search("".join(_after(self._call.body, rf"\b{name}\s*=(?!=)")))
+        asked = _ASKED.search("".join(_after(self._call.body, rf"{_ALONE}{name}\s*=(?!=)")))
         try:
             if asked and self._taken:  # a formula names it
                 raise UnreadableError
@@ -243,7 +274,8 @@ class HostLaunch:
         text = re.sub(r"\bsizeof\s*\(([^()]*)\)", lambda one: str(self._bytes_of(one[1].strip())), text)
         self._depth += 1
         try:
-            if self._depth > _DEEPEST:
+            self._cost += 1 + len(text) // 100
+            if self._depth > _DEEPEST or self._cost > _MOST_PARSED:
                 raise UnreadableError
             plain = _CASTS.sub(r"\1", text)
             if chosen := _CHOICE.fullmatch(plain):
@@ -305,13 +337,11 @@ class HostLaunch:
                 return ast.Call(ast.Name("cdiv"), [self._read(left), self._read(right)], [])
             case ast.Call(func=ast.Name(id="dim3"), args=[given]):  # `int n{64}`
                 return self._read(given)
-            case ast.Call(func=ast.Name(id=name), args=given) if made := self._body_of(name):
-                taken = (re.findall(r"\w+", one)[-1:] for one in made[1].split(","))
-                names = (word for words in taken for word in words)
-                texts = (f"({ast.unparse(one)})" for one in given)
-                return self._parsed(renamed(made[2], dict(zip(names, texts, strict=False))))
             case ast.Call(func=ast.Name(id="min" | "max") as function, args=arguments):
                 return ast.Call(function, [*map(self._read, arguments)], [])
+            case ast.Call(func=ast.Name(id=name), args=given) if made := self._body_of(name):
+                texts = (f"({ast.unparse(one)})" for one in given)
+                return self._parsed(renamed(made[1], dict(zip(made[0], texts, strict=True))))  # or ValueError
         raise UnreadableError
 
 
@@ -355,6 +385,11 @@ def _call(source: str, function: str) -> _HostCall:
         if any(one.begin + len(one.head) < found.start() < one.end for one in bodies):
             return _HostCall.at(source, found)
     return _HostCall("", "", [], [], [])
+
+
+def _names(parameters: Sequence[str]) -> list[str]:
+    """What a function or macro calls what it takes."""
+    return [words[-1] for one in parameters if (words := re.findall(r"\w+", one.partition("=")[0]))]
 
 
 def _plain(argument: str) -> str:

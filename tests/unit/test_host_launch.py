@@ -197,3 +197,90 @@ def test_a_float_is_what_the_launch_gives_as_a_number_or_a_variable_of_one():
         launch = launch_of(f"const float alpha = 0.25f; k<<<1, 1>>>(d_x, W, H, {given});")
         assert told(launch.number, 3) == number, given
     assert told(launch.number, 4) is None
+
+
+def launch_beside(outside, code, host="int main()"):
+    """The launch of a kernel in a file with other definitions."""
+    source = f"{outside}\n__global__ void k(float *x, int w) {{}}\n{host} {{ {code} }}"
+    return HostLaunch(source, "k", BYTES.get, {1: "w"}, [], {"x", "w"})
+
+
+@pytest.mark.parametrize(
+    ("outside", "code", "grid"),
+    [
+        ("#define min(a, b) ((a) < (b) ? (a) : (b))", "k<<<min(W / 4, 64), 1>>>(x, W);", "min(w // 4, 64)"),
+        ("int max(int a, int b) { return a > b ? a : b; }", "k<<<max(W, 64), 1>>>(x, W);", "max(w, 64)"),
+        ("int per(int n, int b = 256) { return n / b; }", "k<<<per(W, 64), 1>>>(x, W);", "w // 64"),
+        ("int per(int n, int b = 256) { return n / b; }", "k<<<per(W), 1>>>(x, W);", None),
+        ("#define PER(n) ((n) / 8)", "k<<<PER(W, 4), 1>>>(x, W);", None),
+        ("#define PER(n) ((n) / 8)\n#undef PER\n#define PER(n) ((n) / 4)", "k<<<PER(W), 1>>>(x, W);", None),
+        (
+            "#ifdef SMALL\nint per(int n) { return n / 8; }\n#else\nint per(int n) { return n / 4; }\n#endif",
+            "k<<<per(W), 1>>>(x, W);",
+            None,
+        ),
+        (
+            "#ifdef SMALL\nint per(int n) { return n / 8; }\n#else\nint per(int n) { return n  / 8;}\n#endif",
+            "k<<<per(W), 1>>>(x, W);",
+            "w // 8",
+        ),
+        (
+            "namespace a { int per(int n) { return n / 8; } }\nnamespace b { int per(int n) { return n; } }",
+            "k<<<b::per(W), 1>>>(x, W);",
+            None,
+        ),
+        (
+            "int per(float n) { return n / 8; } int per(int n) { if (n < 8) return 1; return n / 4; }",
+            "k<<<per(W), 1>>>(x, W);",
+            None,
+        ),
+        ("template <int T = 8> int per(int n) { return n / T; } int T = 4;", "k<<<per(W), 1>>>(x, W);", None),
+        ("int T = 64; int per(int n) { return int(n) / T; }", "k<<<per(W), T>>>(x, W);", "w // 64"),
+        ("int T = 64; int per(int n) { return n / T; }", "int T = 128; k<<<per(W), T>>>(x, W);", None),
+        ("int T = 64; int per(int n) { return n / T; }", "int a, T(128); k<<<per(W), T>>>(x, W);", None),
+    ],
+)
+def test_a_call_is_read_only_where_one_definition_fits(outside, code, grid):
+    assert told(launch_beside(outside, code).extents, 0) == (grid and [grid])
+
+
+def test_what_a_function_uses_is_not_what_its_caller_is_given():
+    outside = "int T = 64; int per(int n) { return n / T; }"
+    launch = launch_beside(outside, "k<<<per(W), 1>>>(x, W);", "void run(float *x, int W, int T)")
+    assert told(launch.extents, 0) is None
+
+
+@pytest.mark.parametrize("used", ["A{1}(x) + A{1}(x)", "A{1}((x) + (x))"])
+def test_definitions_that_double_at_each_step_are_refused(used):
+    def chain(steps):
+        macros = "".join(f"#define A{one}(x) {used.format(one, one + 1)}\n" for one in range(steps))
+        launch = launch_beside(f"{macros}#define A{steps}(x) (x)\n", "k<<<A0(W), 1>>>(x, W);")
+        return told(launch.extents, 0)
+
+    assert (chain(2), chain(25)) == (["w + w + (w + w)"], None)
+
+
+def test_variables_that_double_at_each_step_are_refused():
+    variables = "".join(f"int b{one} = b{one - 1} + b{one - 1}; " for one in range(1, 25))
+    assert told(launch_beside("", f"int b0 = W; {variables} k<<<b24, 1>>>(x, W);").extents, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [
+        ("Config cfg; cfg.alpha = 7.f; float alpha = 2.f;", 2.0),
+        ("cfg.alpha = 7.f;", None),
+        ("cfg->alpha = 7.f;", None),
+        ("float alpha(3.5f);", 3.5),
+        ("const double alpha{-3.5};", -3.5),
+        ("float alpha = 1.f; std::cin >> n >> alpha;", None),
+        ("float alpha = 1.f; file >> alpha;", None),
+        ("float alpha = (int)2.7f;", None),
+        ("int alpha = 2.7;", None),
+        ("int alpha = -2;", -2.0),
+        ("float alpha = 010;", None),
+        ("float alpha = 0.5f; int beta = 2; float gamma = 1.5f;", 0.5),
+    ],
+)
+def test_a_float_is_read_only_as_the_file_gives_it(code, number):
+    assert told(launch_beside("", f"{code} k<<<1, 1>>>(x, W, alpha);").number, 2) == number
