@@ -75,7 +75,7 @@ template <int WIDTH, int COUNT> struct Rows {
             if (WIDTH < 4)
                 store_word(place, words[WIDTH < 4 ? i : 0]);
             else {
-                copy<PIECE_BYTES>((void *)__cvta_shared_to_generic(place), from, PIECE_BYTES * i < left);
+                copy<PIECE_BYTES>(__cvta_shared_to_generic(place), from, PIECE_BYTES * i < left);
                 go_down(from, (size_t)pitch * PIECE_BYTES);
             }
         }
