@@ -46,6 +46,25 @@ def test_syntax_that_is_not_modelled_is_named(text, name):
 
 
 @pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        ("mov.b64{%r1, %r2}, %rd1;", "mov.b64 {%r1, %r2}, %rd1;"),
+        ("st.shared.b32[%r3+4], %r1;", "st.shared.b32 [%r3 + 0x4], %r1;"),
+        ("@ %p1 add.s32 %r1, %r2, 7;", "@%p1 add.s32 %r1, %r2, 7;"),
+        ("@! %p1 add.s32 %r1, %r2, 7;", "@!%p1 add.s32 %r1, %r2, 7;"),
+    ],
+)
+def test_blanks_are_where_people_write_them(text, usual):
+    assert one(text) == one(usual)
+
+
+def test_an_address_that_is_computed_in_the_text_is_named():
+    with pytest.raises(UnsupportedInstruction) as error:
+        body("ld.shared.b32 %r1, [%r3+2*4];")
+    assert error.value.name == "address [%r3+2*4]"
+
+
+@pytest.mark.parametrize(
     ("text", "reads", "writes"),
     [
         ("add.s32 %r1, %r2, %r3;", "r2 r3", "r1"),

@@ -42,7 +42,9 @@ _VARIABLE = re.compile(
     re.DOTALL,
 )
 _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
-_GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
+_GUARD = re.compile(r"@\s*(!?)\s*([\w$%]+)\s+")
+#: Its operands' bracket may follow at once, as strings of inline PTX that are written side by side give.
+_MNEMONIC = re.compile(r"\S[^\s{\[(]*")
 #: A predicate is passed as an integer.
 _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "pred": 4}
 
@@ -285,8 +287,8 @@ class _Body:
         if found := _GUARD.match(text):
             negated, guard = bool(found.group(1)), self._renamed(found.group(2))
             text = text[found.end() :]
-        mnemonic, *rest = text.split(None, 1)
-        parts = _split(rest[0] if rest else "")
+        mnemonic = _MNEMONIC.findall(text)[0]
+        parts = _split(text[len(mnemonic) :])
         opcode = _opcode(mnemonic)
         if mnemonic[0] == "v":  # a video instruction may take a part of a register, or its negative
             for i, part in enumerate(parts):
@@ -393,8 +395,8 @@ def _opcode(mnemonic: str) -> tuple[str, ...]:
 
 def _base_and_offset(text: str) -> tuple[str, int]:
     base, plus, offset = text.partition("+")
-    if plus:
-        return base.strip(), int(offset, 0)
+    if plus and (literal := _literal(offset.strip())):
+        return base.strip(), literal.bits
     if found := re.match(r"([\w$%.]+?)-(\d+)$", text):
         return found.group(1), -int(found.group(2))
     return text, 0
