@@ -15,7 +15,7 @@ from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import Index
 from gpuprof.executor.interleaving import Openness, Order, run_interleaved
-from gpuprof.executor.lanes.masks import Counts
+from gpuprof.executor.lanes.masks import Bools, Counts
 from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Cache, LocalLanes, Observer
@@ -73,6 +73,8 @@ class LaunchResult(Struct, frozen=True):
         block_warps: How often warps ran each basic block of the program, with at least one lane, over the
             whole grid: shape (basic blocks,); of several launches together nothing.
         block_threads: How often threads did, likewise.
+        came: Which warps of any block, or cluster, ran each basic block that any did: shapes (warps or
+            1,); of several launches together nothing.
         block_parted: How often lanes of a warp parted at the end of each, likewise.
         loop_iterations: How often warps entered a loop and made so many iterations, by its basic block and by
             these; of several launches together nothing.
@@ -105,6 +107,7 @@ class LaunchResult(Struct, frozen=True):
     stored: dict[str, Stored] = field(default_factory=dict)
     block_warps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     block_threads: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    came: dict[int, Bools] = field(default_factory=dict)
     block_parted: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     loop_iterations: dict[int, dict[int, float]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -204,6 +207,7 @@ def launch(
             stored=totals.stored,
             block_warps=totals.block_warps,
             block_threads=totals.block_threads,
+            came=totals.came,
             block_parted=totals.block_parted,
             block_work=totals.block_work(),
             loop_iterations={number: dict(times) for number, times in totals.loop_iterations.items()},

@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.lanes.masks import Counts
+from gpuprof.executor.lanes.masks import Bools, Counts
 from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.program.flow import End
@@ -166,6 +166,8 @@ class Totals:
         self.sites: list[CountedTotals] = [CountedTotals() for _ in program.sites]
         #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
         self.block_warps, self.block_threads = np.zeros((2, len(program.blocks)))
+        #: Which warps of any block ran it, by basic block: shapes (warps or 1,).
+        self.came: dict[int, Bools] = {}
         #: How often lanes of a warp parted at the end of each basic block, likewise.
         self.block_parted = np.zeros(len(program.blocks))
         #: How often warps entered a loop and made so many turns in it, by its basic block and by turns.
@@ -201,6 +203,8 @@ class Totals:
                 work["l1_passes"] += passed
         self.block_warps += tally.warps @ weights
         self.block_threads += tally.threads @ weights
+        for number, came in tally.came.items():
+            self.came[number] = came | self.came.get(number, False)
         for number, loop in tally.loops.items():
             loop.end()
             for turns, entries in loop.entries.items():

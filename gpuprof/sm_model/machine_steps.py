@@ -195,6 +195,9 @@ def _step_of(
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:
             step.latency = values.get(f"{_measured(one.opcode)}_latency_cycles", values[_USUAL_LATE])
+        case StepKind.ARRIVAL:
+            step.latency = values[_USUAL_LATE]
+            step.outstanding = int(one.name == "ARRIVES")
         case StepKind.GROUP:
             step.sets = 0
         case StepKind.UNTIL if found := _UNTIL.match(one.operands):
@@ -281,6 +284,8 @@ def _kind(one: SassInstruction, word: ControlWord) -> StepKind:
         return StepKind.UNTIL
     if one.name == "SYNCS" and "PHASECHK" in one.opcode:
         return StepKind.PHASE
+    if one.name == "ARRIVES" or (one.name == "SYNCS" and "ARRIVE" in one.opcode):
+        return StepKind.ARRIVAL
     if one.name == "MEMBAR":
         return StepKind.PLAIN if "CTA" in one.opcode else StepKind.FENCE
     if one.name == "EXIT":

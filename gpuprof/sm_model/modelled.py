@@ -17,12 +17,21 @@ from gpuprof.executor import loops_of, reached
 from gpuprof.machine_code.sass import Block
 from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import is_met_at, may_end, passes_of, uneven, usual_path, ways_to
+from gpuprof.sm_model.path import (
+    is_met_at,
+    is_met_in,
+    may_end,
+    passes_of,
+    played_of,
+    uneven,
+    usual_path,
+    ways_to,
+)
 from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
 from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
-from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
+from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind, Turns
 from gpuprof.sm_model.traffic import SECTOR_BYTES
 
 #: Instructions to play at most; waves beyond them follow from those before.
@@ -46,6 +55,8 @@ _MOST_MADE_UP = 2
 _ROLES = 8
 #: What goes through the caches of textures.
 _UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
+#: Of shared memory, that a pass stores.
+_PASS_BYTES = 128
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
 #: How often a warp may try a compare-and-swap on average and still be played.
 _MOST_TRIES = 2
@@ -266,10 +277,12 @@ def _cycles(
     if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
         fed, copies, times, warps = _fed(launch, paths, workers, steps, times, rates)
         paths = workers
+    turns = None if copies else _turns(launch, paths, steps)
 
     def play(count: int, ways: Sequence[Sequence[int]], played: Sequence[Sequence[Step]]) -> Played:
         most = min(resident, count)
-        return StreamingMultiprocessor(played, ways, warps, most, rates, copies, fed).play(count)
+        player = StreamingMultiprocessor(played, ways, warps, most, rates, copies, fed, turns)
+        return player.play(count)
 
     shared = _shared(steps, times, rates)
     least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
@@ -384,7 +397,11 @@ def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[f
 
 
 def _paths(
-    launch: PlayedLaunch, times: Sequence[float], block_place: float, most: float = 1.0
+    launch: PlayedLaunch,
+    times: Sequence[float],
+    block_place: float,
+    most: float = 1.0,
+    together: int = 0,
 ) -> list[tuple[int, ...]]:
     """Return the ways of the warps of a block, which differ where not all do the same.
 
@@ -393,6 +410,7 @@ def _paths(
         times: How often a warp executes each block of machine code, on average.
         block_place: The block's among all, from 0 to 1: the first ones do most.
         most: How many times as much as the mean block the busiest one does.
+        together: Passes to play at least of loops in which warps wait for others, that go other ways.
     """
     blocks = launch.code.blocks
     loops = loops_of(blocks)
@@ -401,19 +419,91 @@ def _paths(
         for number, block in enumerate(blocks)
         if times[number] and any(one.name in _COPYING for one in block.instructions)
     }
+    met = {number for number, block in enumerate(blocks) if times[number] and is_met_at(block)}
+    if not some and any(met & left for left in launch.left_out):
+        return _of_each_warp(launch, times, block_place, most)
     ways = {*ways_to(blocks, times, some)}
     by_some, differ = uneven(blocks, times, loops, launch.warps, most)
     if not some and by_some:
-        together = {number for number, block in enumerate(blocks) if is_met_at(block)}
-        ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, together)}
+        ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, met)}
     if not ways and not differ:
-        return [usual_path(blocks, times, loops)]
+        return [usual_path(blocks, times, loops, together=together)]
     roles = min(_ROLES, launch.warps)
     places = [(role + 0.5) / roles for role in range(roles)]
     return [
-        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place, most)
+        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place, most, together)
         for place in places
     ]
+
+
+def _of_each_warp(
+    launch: PlayedLaunch, times: Sequence[float], block_place: float, most: float
+) -> list[tuple[int, ...]]:
+    """As `_paths`, of warps that do not all meet at the same places: each goes where it is known to come."""
+    blocks, found = launch.code.blocks, dict[frozenset[int], list[tuple[int, ...]]]()
+    alike = Counter(launch.left_out)
+    gone = {left: _gone_through(blocks, left) for left in alike}
+    coming: Counter[int] = Counter()
+    for left, warps in alike.items():
+        coming.update(dict.fromkeys(gone[left], warps))
+    # As many passes of loops in which they wait for each other.
+    meetings = {header: loop for header, loop in loops_of(blocks).items() if is_met_in(loop, blocks)}
+    together = max(
+        (
+            played_of(header, loop, blocks, times, passes_of(header, loop, times))
+            for header, loop in meetings.items()
+        ),
+        default=0,
+    )
+    for left, warps in alike.items():
+        own = [
+            count * launch.warps / coming[number] if number in gone[left] else 0.0
+            for number, count in enumerate(times)
+        ]
+        found[left] = _paths(replace(launch, left_out=(), warps=warps), own, block_place, most, together)
+    done: Counter[frozenset[int]] = Counter()
+    paths = []
+    for left in launch.left_out:
+        ways = found[left]
+        paths.append(ways[done[left] * len(ways) // alike[left]])
+        done[left] += 1
+    return paths
+
+
+def _gone_through(blocks: Sequence[Block], left: frozenset[int]) -> set[int]:
+    """Return the blocks on ways of a warp that comes to none of those that it leaves out."""
+    ends = {*left}
+    while more := {
+        number
+        for number, block in enumerate(blocks)
+        if number not in ends and not block.leaves and ends.issuperset(block.successors)
+    }:
+        ends |= more
+    return reached({0}, lambda one: {*blocks[one].ways} - ends)
+
+
+def _turns(
+    launch: PlayedLaunch, paths: Sequence[Sequence[int]], steps: Sequence[Sequence[Step]]
+) -> Turns | None:
+    """Return who brings tiles from memory that the others wait for at mbarriers; None where nobody does."""
+    gone = [[step for number in path for step in steps[number]] for path in paths]
+    loading = StepKind.LOAD, StepKind.COPY
+    loads = [sum(step.asked.sectors for step in path if step.kind in loading) for path in gone]
+    brings = tuple(each > max(loads) / 2 for each in loads)
+    waits, given = (
+        [sum(step.kind is kind for step in path) for path in gone]
+        for kind in (StepKind.PHASE, StepKind.ARRIVAL)
+    )
+    if all(brings) or not all(waits) or not all(given):
+        return None
+    bringing = brings.index(True)
+    keeping = StepKind.COPY, StepKind.SHARED
+    kept = [step.asked.passes for step in gone[bringing] if step.kind in keeping]
+    tile = _PASS_BYTES * sum(kept) / waits[bringing] * launch.warps * sum(brings) / len(brings)
+    least = tuple(
+        min(each for each, one in zip(given, brings, strict=True) if one is side) for side in (True, False)
+    )
+    return Turns(brings, max(1, int(launch.shared_bytes / max(1.0, tile))), (least[0], least[1]))
 
 
 def _fed(

@@ -37,6 +37,7 @@ def usual_path(
     place: float = _BEHIND,
     block_place: float = _BEHIND,
     most: float = 1.0,
+    together: int = 0,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
@@ -50,16 +51,17 @@ def usual_path(
         place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
         block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
         most: How many times as much as the mean block the busiest one does.
+        together: Passes to play at least of loops in which warps wait for others, that go other ways.
     """
     behind = dict(behind or {})
     passes = {header: passes_of(header, loop, times) for header, loop in loops.items()}
     varied = _varied(loops, times, most)
-    places = {
-        header: block_place if any(is_met_at(blocks[one]) for one in loops[header].body) else place
-        for header in varied
-    }
+    places = {header: block_place if is_met_in(loops[header], blocks) else place for header in varied}
     played = {
-        header: _played(header, loop, blocks, times, passes[header] - places.get(header, _BEHIND))
+        header: played_of(
+            *(header, loop, blocks, times, passes[header] - places.get(header, _BEHIND)),
+            together if is_met_in(loop, blocks) else 0,
+        )
         for header, loop in loops.items()
     }
     latches = {
@@ -146,11 +148,19 @@ def passes_of(header: int, loop: Loop, times: Sequence[float]) -> float:
     return max(1.0, times[header] / entered) if entered else 1.0
 
 
-def _played(header: int, loop: Loop, blocks: Sequence[Block], times: Sequence[float], passes: float) -> int:
-    """Return how many of them are played."""
+def played_of(
+    header: int,
+    loop: Loop,
+    blocks: Sequence[Block],
+    times: Sequence[float],
+    passes: float,
+    least: int = 0,
+) -> int:
+    """Return how many of them are played, at least so many if there are."""
     within = sum(times[one] * len(blocks[one].instructions) for one in loop.body)
     of_a_pass = max(1.0, within / times[header]) if times[header] else 1.0
-    return max(1, ceil(min(passes - _SAME, max(_LEAST_PASSES, _LOOP_INSTRUCTIONS / of_a_pass) - _BEHIND)))
+    most = max(_LEAST_PASSES, least, _LOOP_INSTRUCTIONS / of_a_pass)
+    return max(1, ceil(min(passes - _SAME, most - _BEHIND)))
 
 
 def may_end(block: Block) -> bool:
@@ -162,6 +172,11 @@ def may_end(block: Block) -> bool:
 def is_met_at(block: Block) -> bool:
     """Whether the warps of a block of threads wait for each other there."""
     return any(one.name in _MEETING for one in block.instructions)
+
+
+def is_met_in(loop: Loop, blocks: Sequence[Block]) -> bool:
+    """Whether warps wait for each other in a loop."""
+    return any(is_met_at(blocks[one]) for one in loop.body)
 
 
 def uneven(

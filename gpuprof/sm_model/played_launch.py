@@ -37,6 +37,8 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
         shared_bytes: Of a block.
         cluster: Blocks that lie side by side in one group of SMs.
         busiest: Of the SM that does most, its shares of what warps execute, and of passes through L1.
+        left_out: Of each warp of a block, the blocks of machine code that it never comes to; empty where all
+            may come to all.
         work: What each block does, relative to others, in the order in which they begin; empty if not known.
     """
 
@@ -52,6 +54,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
     shared_bytes: int = 0
     cluster: int = 1
     busiest: tuple[float, float] = (0.0, 0.0)
+    left_out: Sequence[frozenset[int]] = ()
     work: Sequence[float] = ()
 
     def most_blocks(self, device: Device) -> int:

@@ -27,6 +27,9 @@ class ResidentBlock(Struct, eq=False):
     waiting: list[tuple[int, "ResidentWarp"]] = []
     #: How many warps have come to each wait, of those that are fed.
     phases: dict[int, int] = {}
+    #: By who brings tiles or makes room for them, and which, how many warps have, and when the last did.
+    handed: dict[tuple[bool, int], tuple[int, float]] = {}
+    hoping: list[tuple[tuple[bool, int], "ResidentWarp"]] = []
 
 
 class ResidentWarp(Struct, eq=False):
@@ -51,6 +54,7 @@ class ResidentWarp(Struct, eq=False):
     copies: tuple[float, float] = (0.0, 0.0)
     resumes: float = 0.0
     phases: int = 0
+    arrivals: int = 0
     #: How often it executed loads that miss L1 at times.
     loads: dict[int, int] = {}
     #: Which of its block's warps it is, and the lines that it stored to last.

@@ -21,7 +21,7 @@ from random import Random
 from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.resident import ResidentBlock, ResidentWarp
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
-from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind
+from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind, Turns
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
 
 SCHEDULERS = 4
@@ -49,7 +49,7 @@ _AWAKE = 4
 _ISSUED = attrgetter("issued")
 #: The kinds: to look up a member of an Enum takes longer, before Python 3.12, than to issue an instruction.
 _PLAIN, _LATE, _SHARED, _LOAD, _STORE, _COPY, _GROUP, _UNTIL, _PRODUCT, *_KINDS = StepKind
-_BULK, _BULK_STORE, _PHASE, _FENCE, _BARRIER, _END = _KINDS
+_BULK, _BULK_STORE, _PHASE, _ARRIVAL, _FENCE, _BARRIER, _END = _KINDS
 
 
 _NOBODY = ResidentWarp(ResidentBlock(), 0, _NEVER, 0.0, 0.0, Step(_PLAIN), iter(()), (), 0)
@@ -66,6 +66,7 @@ class StreamingMultiprocessor:
         rates: Of what surrounds it.
         copies: Bulk copies of a block for each wait of a warp.
         fed: What other warps of each block copy for these.
+        turns: Who brings the others what they wait for.
     """
 
     def __init__(
@@ -77,12 +78,20 @@ class StreamingMultiprocessor:
         rates: SmSurroundings,
         copies: float = 0.0,
         fed: Fed | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self._steps, self._paths, self._warps = steps, paths, warps
-        self._fed, self._copies = fed, copies
+        self._fed, self._copies, self._turns = fed, copies, turns
+        self._roles = [number * len(paths) // warps for number in range(warps)]
         #: How often a warp waits for what others copy; what nobody waits for they do not begin.
         self._phases = max(
             sum(step.kind is _PHASE for number in path for step in steps[number]) for path in paths
+        )
+        #: Of warps that make room for tiles, and that bring them, how many a block has.
+        self._sides = (
+            [sum(turns.brings[role] is brings for role in self._roles) for brings in (False, True)]
+            if turns
+            else []
         )
         #: The time of the first copy of these: DRAM is not asked for much before.
         self._begins = fed.after if fed else 0.0
@@ -133,7 +142,7 @@ class StreamingMultiprocessor:
             begins = start + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
-            role = number * len(self._paths) // self._warps
+            role = self._roles[number]
             path = self._paths[role]
             steps = iter(self._steps[path[0]])
             self._go_on(
@@ -246,6 +255,8 @@ class StreamingMultiprocessor:
         elif kind is _PRODUCT:  # what it waits for is the end of others
             step.spent[_DEPENDENCY] += step.spent[_ISSUE]
             step.spent[_ISSUE] = 0.0
+        elif kind is _ARRIVAL:
+            self._hand(warp, max(now, warp.copies[0]) if step.outstanding else now)
         elif kind is not _LATE:
             self._meet(warp, step, now)
             return
@@ -415,6 +426,9 @@ class StreamingMultiprocessor:
     def _await(self, warp: ResidentWarp, now: float) -> None:
         """Let a warp wait for its share of the bulk copies, and for others to begin them."""
         warp.phases += 1
+        if self._turns:
+            self._hope(warp, self._turns)
+            return
         arrived = warp.block.phases
         arrived[warp.phases] = arrived.get(warp.phases, 0) + 1
         if arrived[warp.phases] == self._warps:
@@ -425,6 +439,35 @@ class StreamingMultiprocessor:
             block.waiting.append((needed, warp))
         elif needed:
             self._wait(warp, block.copies[needed - 1], far=True)
+
+    def _hope(self, warp: ResidentWarp, turns: Turns) -> None:
+        """Let a warp wait for a tile, or for room for one."""
+        brings = turns.brings[warp.role]
+        tile = warp.phases - (turns.ahead if brings else 0)
+        if 0 < tile <= turns.tiles[brings]:
+            key = not brings, tile
+            came, when = warp.block.handed.get(key, (0, 0.0))
+            if came < self._sides[not brings]:
+                warp.resumes, warp.ready = warp.ready, _NEVER
+                warp.block.hoping.append((key, warp))
+            else:
+                self._wait(warp, (when, 0.0), far=brings)
+
+    def _hand(self, warp: ResidentWarp, now: float) -> None:
+        """Bring a tile, or make room for one; those go on who wait for the last warp that does."""
+        if not self._turns:
+            return
+        warp.arrivals += 1
+        block, key = warp.block, (self._turns.brings[warp.role], warp.arrivals)
+        came, when = block.handed.get(key, (0, 0.0))
+        block.handed[key] = came + 1, max(when, now)
+        if came + 1 == self._sides[key[0]]:
+            going = [other for wanted, other in block.hoping if wanted == key]
+            block.hoping = [each for each in block.hoping if each[0] != key]
+            for other in going:
+                other.ready = other.resumes
+                self._wait(other, (block.handed[key][1], 0.0), far=not key[0])
+                self._go_on(other)
 
     def _feed(self, block: ResidentBlock, done: int, now: float) -> None:
         """Let copies begin for which there is room once all warps are done with so many waits' copies."""

@@ -29,9 +29,10 @@ class StepKind(IntEnum):
     BULK = 9
     BULK_STORE = 10
     PHASE = 11
-    FENCE = 12
-    BARRIER = 13
-    END = 14
+    ARRIVAL = 12
+    FENCE = 13
+    BARRIER = 14
+    END = 15
 
 
 class Step(Struct):
@@ -57,7 +58,8 @@ class Step(Struct):
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing;
-            of `StepKind.BARRIER`, how many warps meet there, 0 for all of the block.
+            of `StepKind.BARRIER`, how many warps meet there, 0 for all of the block; of `StepKind.ARRIVAL`, 1
+            if it arrives once the warp's asynchronous copies have.
         line: Of the source.
         spent: Cycles that warps spent here beside its slot and the stall cycles of the instruction before in
             its block, by `REASONS`.
@@ -102,3 +104,17 @@ class Fed(Struct, frozen=True):
     step: Step
     ahead: int
     after: float = 0.0
+
+
+class Turns(Struct, frozen=True):
+    """Of warps that bring tiles to the others by themselves, and arrive at an mbarrier with each.
+
+    Args:
+        brings: Whether the warps of a path do, of each path.
+        ahead: How many tiles shared memory has room for.
+        tiles: How many are brought, and how many room is made of, by one path at least.
+    """
+
+    brings: tuple[bool, ...]
+    ahead: int
+    tiles: tuple[int, int]

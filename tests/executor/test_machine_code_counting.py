@@ -13,6 +13,7 @@ import pytest
 from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim import instructions
+from gpuprof.backends.sim.executed import left_out
 from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
@@ -24,6 +25,7 @@ from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction, read_machine_code
 from gpuprof.machine_code.weighing import weigh
 from gpuprof.records import replace
+from gpuprof.sm_model.path import is_met_at
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
@@ -124,6 +126,40 @@ def test_lines_of_the_source_share_the_instructions():
     assert counts.lines[inside].low >= 2 * 12
     assert max(counts.lines, key=lambda line: counts.lines[line].low) in (inside, inside - 1)
     assert sum(times.low for times in counts.lines.values()) <= counts.total.low
+
+
+@pytest.mark.parametrize("cluster", ["", "__cluster_dims__(2, 1, 1)"])
+def test_what_some_warps_of_every_block_leave_out_is_known(cluster):
+    source = f"""
+extern "C" __global__ void {cluster} halves(const float *in, float *out)
+{{
+    __shared__ float kept[2][512];
+    const int t = threadIdx.x;
+    float sum = 0;
+    for (int turn = 0; turn < 9; ++turn)
+        if (t < 64) {{
+            for (int i = 0; i < 8; ++i)
+                kept[turn % 2][64 * i + t] = in[512 * turn + 64 * i + t];
+            __syncthreads();
+        }} else {{
+            for (int i = 0; i < 8; ++i)
+                if (turn > 0)
+                    sum += kept[(turn + 1) % 2][64 * i + t - 64];
+            __syncthreads();
+        }}
+    if (t >= 64)
+        out[t] = sum;
+}}"""
+    ptx, cubin = compile_both(source)
+    program = load_program(ptx, "halves")
+    found = link(read_machine_code(read_alone(cubin), "halves"), ptx, *program.listing)
+    memory = GlobalMemory()
+    arrays = [memory.allocate(np.ones(9 * 512, dtype=np.float32), name) for name in "ab"]
+    left = left_out(found, launch(program, (4, 1, 1), (128, 1, 1), arrays, memory), 4)
+    assert left[0] == left[1] != left[2] == left[3]
+    meetings = [{n for n, block in enumerate(found.code.blocks) if is_met_at(block)} - one for one in left]
+    assert all(meetings)
+    assert not meetings[0] & meetings[2]
 
 
 def test_launches_add_up():

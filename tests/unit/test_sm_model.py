@@ -29,7 +29,7 @@ from gpuprof.sm_model.path import usual_path, ways_to
 from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, surroundings_of
-from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind
+from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind, Turns
 from gpuprof.sm_model.traffic import _of_whole_waves
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.signature import block_limits_of
@@ -370,6 +370,28 @@ def test_bulk_copies_of_what_others_copy_take_less_of_l2_and_of_parts_of_lines_m
     assert two[0].effort == values["bulk_loads_by_1_gbps"] / values["bulk_loads_by_8_gbps"]
 
 
+def test_tiles_that_warps_bring_are_waited_for_and_room_for_them() -> None:
+    waiting, arriving = step_of(StepKind.PHASE), step_of(StepKind.ARRIVAL)
+    steps = [
+        [waiting, replace(PLAIN, stall=100), arriving],
+        [waiting, replace(PLAIN, stall=9), arriving],
+        [END],
+    ]
+    tile = {True: Turns((True, False), 2, (8, 8)), False: Turns((True, False), 1, (8, 8))}
+
+    def last(*, much_room: bool, brings: int = 100, takes: int = 9) -> float:
+        steps[0][1], steps[1][1] = (replace(PLAIN, stall=each) for each in (brings, takes))
+        paths = [[0] * 8 + [2], [1] * 8 + [2]]
+        one = StreamingMultiprocessor(deepcopy(steps), paths, 4, 1, RATES, turns=tile[much_room])
+        return one.play(1).ends[0]
+
+    # Eight tiles, one after the other; where there is room for two, one is brought while another is used.
+    assert last(much_room=True) == pytest.approx(8 * 100, abs=100)
+    assert last(much_room=False) == pytest.approx(8 * (100 + 9), abs=100)
+    assert last(much_room=True, takes=150) == pytest.approx(100 + 8 * 150, abs=100)
+    assert last(much_room=True, brings=9, takes=9) < 8 * 30
+
+
 def test_a_cp_async_group_is_waited_for_by_number() -> None:
     copy = step_of(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0)
     group = [copy, step_of(StepKind.GROUP, sets=0)]
@@ -444,6 +466,22 @@ def test_the_rarer_way_is_gone_by_its_share() -> None:
     path = usual_path(code.blocks, [1, 40, 10, 40, 1], loops_of(code.blocks))
     assert path.count(1) == 40
     assert path.count(2) == pytest.approx(10, abs=1)
+
+
+def test_each_warp_goes_where_it_is_known_to_come() -> None:
+    load, meet = ["LDG.E R2, [R4]", "FADD R0, R0, R2"] * 4, "BAR.SYNC 0x0"
+    code = code_of(
+        *((["MOV R0, R1"], (1,)), (["BRA 3"], (2, 3))),
+        *(([*load, meet, meet], (4,)), ([meet, *load, meet], (4,))),
+        *((["BRA 1"], (1, 5)), (["EXIT"], ())),
+    )
+    launch = launch_of(code, [1, 16, 8, 8, 16, 1], 132, distant=0.0)
+    halves = [frozenset({3})] * 4 + [frozenset({2})] * 4
+    known = modelled([replace(launch, left_out=halves)], H200).us
+    # Half of the warps load, then the others, 16 times: four loads of 296 cycles each, and the meetings.
+    assert known - 1.8 == pytest.approx(16 * 2 * (4 * 300 + 30) / 1980, rel=0.1)
+    # As if all went the one way, and the next time the other.
+    assert modelled([launch], H200).us < 0.6 * known
 
 
 def test_some_warps_of_a_block_do_more() -> None:

@@ -386,10 +386,25 @@ def played(
                     result.busiest.get("block_warps", 0.0) / max(1.0, float(result.block_warps.sum())),
                     result.busiest.get("l1_passes", 0.0) / max(1.0, result.counters["l1_passes"]),
                 ),
+                left_out=left_out(link, result, warps_each),
                 work=result.block_work.tolist(),
             )
         )
     return modelled(played, device)
+
+
+def left_out(link: Link, result: LaunchResult, warps: int) -> Sequence[frozenset[int]]:
+    """Return for each warp of a block the blocks of machine code that it comes to in none of the grid."""
+    left: list[set[int]] = [set() for _ in range(warps)]
+    for number, anchors in enumerate(link.anchors):
+        homes = [home for line in anchors.fixed or anchors.loads for home in link.homes[line]]
+        if found := [result.came[home] for home in homes if home in result.came]:
+            # Of a cluster, those of its blocks follow each other.
+            came = np.logical_or.reduce(np.broadcast_arrays(*found))
+            came = np.broadcast_to(came.reshape(-1, min(len(came), warps)).any(axis=0), warps)
+            for warp in np.flatnonzero(~came).tolist():
+                left[warp].add(number)
+    return [*map(frozenset, left)] if any(left) else ()
 
 
 def _requests_of(

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Counts, Mask
+from gpuprof.executor.lanes.masks import Bools, Counts, Mask
 
 #: What an access costs, by event: shapes (blocks or 1,).
 Costs: TypeAlias = Mapping[str, Counts]
@@ -80,6 +80,7 @@ class Tally:
         events: For each site what was counted there, by event: shapes (blocks,).
         threads: Lanes that ran each basic block, shape (basic blocks, blocks).
         warps: Warps that ran each basic block with at least one lane, likewise.
+        came: By basic block, which warps of any block ran it: shapes (warps or 1,).
         remote: The sites of accesses that went to other blocks' shared memory.
         least: Whether a card may count more: threads called `printf` or `malloc`, which access memory too,
             added to single halves, which it does by trying until nobody came between, or parted at a call
@@ -95,6 +96,7 @@ class Tally:
         self.events: list[dict[str, Counts]] = [{} for _ in range(sites)]
         self.threads: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
+        self.came: dict[int, Bools] = {}
         self.remote: set[int] = set()
         self.least = False
         self.middling: dict[int, bool] = {}
@@ -132,6 +134,8 @@ class Tally:
         for (basic_block, _), (mask, times) in self._ran.items():
             self.threads[basic_block] += mask.thread_count * times
             self.warps[basic_block] += mask.warp_count * times
+            came = mask.active_warps.any(axis=(0, 2))
+            self.came[basic_block] = np.asarray(came | self.came.get(basic_block, False))
         self._charged.clear()
         self._ran.clear()
 
