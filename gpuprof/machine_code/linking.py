@@ -167,7 +167,7 @@ def link(
     own = loops_of(code.blocks)
     finder = _AnchorFinder(code, _homes(counted), text, loops, waits)
     anchors = tuple(finder.anchors(number, own) for number in range(len(code.blocks)))
-    copies = tuple(finder.copies())
+    copies = tuple(finder.copies(own))
     unrolled = {one.loop for one in copies}
     twins = {header: _twin(anchors[header], finder.homes, loops) for header in own}
     return Link(
@@ -298,8 +298,12 @@ class _AnchorFinder:
             yield before
             before = self.text.led_by.get(before)
 
-    def copies(self) -> Iterator[Copies]:
-        """Yield the loops that were unrolled: what stays in its block stands in several, here more often."""
+    def copies(self, own: Mapping[int, Loop]) -> Iterator[Copies]:
+        """Yield the loops that were unrolled: what stays in its block stands in several, here more often.
+
+        Of a loop whose first iteration was taken out, all that moves data stands before the loop and in it.
+        `own` are the loops of the machine code.
+        """
         found: dict[int, dict[tuple[tuple[int, int], ...], list[tuple[int, str]]]] = defaultdict(dict)
         moves: dict[int, set[tuple[tuple[int, int], ...]]] = defaultdict(set)
         for (line, opcode), where in self.places.items():
@@ -322,8 +326,10 @@ class _AnchorFinder:
             # One instruction may stand in two blocks for other reasons.
             copied = max(factors.values()) > min(factors.values()) or len(factors) > 2
             # A line may become several in one block, but those of all loads and stores do not.
-            several = len(factors) == 1 and max(factors.values()) > 1 and moves[loop] == {pattern}
-            if (copied or several) and len(alike) >= _MOST * sum(map(len, patterns.values())):
+            alone = moves[loop] == {pattern}
+            several = len(factors) == 1 and max(factors.values()) > 1 and alone
+            peeled = len(factors) == 2 and alone and goes_into(min(factors), max(factors), own)
+            if (copied or several or peeled) and len(alike) >= _MOST * sum(map(len, patterns.values())):
                 guarded = self._guarded(alike)
                 whole = 1 if several else gcd(*factors.values(), *chain(*guarded.values()))
                 yield Copies(
@@ -355,6 +361,12 @@ class _AnchorFinder:
             if under and len(under) < len(guards):
                 return under
         return {}
+
+
+def goes_into(number: int, after: int, loops: Mapping[int, Loop]) -> bool:
+    """Whether a block stands outside a loop that another is in, and in none that this one is not in."""
+    inside = {header for header, loop in loops.items() if number in loop.body}
+    return inside < {header for header, loop in loops.items() if after in loop.body}
 
 
 def _apart(blocks: Sequence[Block]) -> set[int]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 from math import inf
 
 from gpuprof.executor import WARP, LaunchResult, predecessors, reached
-from gpuprof.machine_code.linking import FIXED, Anchors, Copies, Link
+from gpuprof.machine_code.linking import FIXED, Anchors, Copies, Link, goes_into
 
 #: Times that bounds are passed on from block to block, at most.
 _SWEEPS = 200
@@ -189,14 +189,11 @@ class _Scale:
                 self.entries[number] = entered
 
     def _always_comes(self, number: int, after: int) -> bool:
-        """Whether whatever leads to a block leads nowhere else, or to a loop behind it by it alone."""
+        """Whether whatever leads to a block leads nowhere else, or to a loop behind it through it alone."""
         if all(self.blocks[one].successors == (number,) for one in self.before[number]):
             return True
-        around = [loop for loop in self.loops.values() if number in loop.body]
-        behind = self.loops.get(after)
-        return (
-            behind is not None and {*behind.entries} == {number} and all(after in one.body for one in around)
-        )
+        without = reached([0], lambda one: {*self.blocks[one].successors} - {number})
+        return goes_into(number, after, self.loops) and after not in without
 
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the iterations that its twin of the PTX makes."""

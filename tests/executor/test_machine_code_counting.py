@@ -81,6 +81,37 @@ extern "C" __global__ void sums(const float *in, float *out)
     assert counts.opcodes["STG"] == Between(*[counters["global_store_requests"]] * 2)
 
 
+@pytest.mark.parametrize("turns", [2, 3, 4, 5, 6, 8, 9])
+def test_the_first_iteration_may_stand_before_its_loop(turns):
+    """What is left of four iterations at a time, ptxas makes one by one, the first of them by itself."""
+    source = """
+#define SUM here + in[west] + in[east] + in[south] + in[north] + 2 * above + 3 * below
+extern "C" __global__ void column(const float *in, float *out, int turns, int width)
+{
+    int at = threadIdx.x, layer = 2 * width;
+    int west = at == 0 ? at : at - 1, east = at == width - 1 ? at : at + 1, north = at, south = at + width;
+    float above, here, below;
+    above = here = in[at];
+    below = in[at + layer];
+    out[at] = SUM;
+    at += layer, west += layer, east += layer, north += layer, south += layer;
+    for (int i = 1; i < turns - 1; ++i) {
+        above = here;
+        here = below;
+        below = in[at + layer];
+        out[at] = SUM;
+        at += layer, west += layer, east += layer, north += layer, south += layer;
+    }
+    above = here;
+    here = below;
+    out[at] = SUM;
+}"""
+    counts, counters = executed(source, "column", 1, 32, turns, 32)
+    assert counts.total.exact
+    assert counts.opcodes["LDG"].low == counters["global_load_requests"]
+    assert counts.opcodes["STG"].low == counters["global_store_requests"]
+
+
 def test_of_dependent_grids_the_adu_lets_them_begin_and_nothing_waits():
     """As Nsight Compute counts it on an H200."""
     source = """
