@@ -30,6 +30,7 @@ from gpuprof.executor.program.guesses import checked_guesses, exchanged_loads, i
 from gpuprof.executor.program.loops import Loop, loops_of, only_waiting, waiting_loops
 from gpuprof.executor.program.means import STRONG, OrderingMeans, in_lone_blocks, means_of
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
+from gpuprof.executor.program.narrowing import narrow_vector_loads
 from gpuprof.executor.program.origins import ArrayUses, uses_of
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable
@@ -347,13 +348,14 @@ class _Decoder:
             architecture=module.architecture,
         )
         flow = _flow(function)
-        # What is merged below still stands where it stood.
+        # What is narrowed and merged below still stands where it stood.
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
         places = {
             v.name: SharedPlace(v.align) if v.extern else SharedPlace.at(self.offsets[v.name], v.align)
             for v in shared
         }
+        narrow_vector_loads(flow)
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
         addresses |= self.interface.functions

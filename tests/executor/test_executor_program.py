@@ -10,6 +10,7 @@ from executor_harness import PTX_HEAD, refused
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
+from gpuprof.executor.program.narrowing import narrow_vector_loads
 from gpuprof.executor.program.parsing import parse
 from gpuprof.executor.program.ptx import Instruction, Label
 from gpuprof.executor.program.reconvergence import meet_sooner
@@ -166,6 +167,38 @@ def pieces(form: str, *offsets: int, between: str = "") -> str:
 )
 def test_accesses_merge_where_nothing_between_them_could_tell(text, merged):
     assert sorted(widths(text)) == sorted(merged)
+
+
+@pytest.mark.parametrize(
+    ("vector", "used", "loads"),
+    [
+        ("v4.b32", "0", "b32+0"),
+        ("v4.b32", "23", "v2.b32+8"),
+        ("v4.b32", "12", "b32+4 b32+8"),  # in no aligned half
+        ("v4.b32", "03", "b32+0 b32+12"),
+        ("v4.b32", "123", "v4.b32+0"),
+        ("v4.b16", "23", "v2.b16+4"),
+        ("v4.b16", "12", "v4.b16+0"),
+        ("v2.b64", "1", "b64+8"),
+        ("v4.b8", "0", "v4.b8+0"),
+        ("volatile.v4.b32", "0", "volatile.v4.b32+0"),
+    ],
+)
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_of_a_vector_what_is_used_is_loaded(space, vector, used, loads):
+    *kept, form, kind = vector.split(".")
+    name = {"b64": "%rd"}.get(kind, "%r")
+    values = ", ".join(f"{name}{i}" for i in range(int(form[1])))
+    text = f"ld.{'.'.join([*kept, space, form, kind])} {{{values}}}, [%rd8+32];"
+    reads = "".join(f"st.global.{kind} [%rd7], {name}{i};" for i in used)
+    blocks = basic_blocks(body(text + reads))
+    narrow_vector_loads(blocks)
+    found = [item for item in blocks[0].body if item.opcode[0] == "ld"]
+    shown = [
+        f"{'.'.join(part for part in item.opcode[1:] if part != space)}+{item.operands[1].offset - 32}"
+        for item in found
+    ]
+    assert shown == loads.split()
 
 
 def meeting_points(successors: list[tuple[int, ...]]) -> list[int]:

@@ -82,6 +82,7 @@ class MemoryRequest:
         size: Bytes per lane, all elements of a vector together.
         elsewhere: What its decoder counts in another way.
         remote: Whether it may go to the shared memory of other blocks of its cluster.
+        vector: Offset and bytes of what must be aligned, where that is more than what is accessed.
     """
 
     site: int | None
@@ -93,6 +94,7 @@ class MemoryRequest:
     remote: bool = False
     parts: int = 1
     cache: Cache = Cache.COHERENT
+    vector: tuple[int, int] | None = None
 
     def access(self, index: NDArray[np.intp], mask: Mask) -> dict[str, Any]:
         """Return what is told of lanes that access one buffer."""

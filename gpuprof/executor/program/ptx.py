@@ -64,6 +64,7 @@ class Instruction:
 
     The opcode is the mnemonic split at its dots. A paired destination `d|p` is two operands. `line` is that
     of the source, 0 when unknown; `ptx_line` that of the text, 0 for an instruction that was made here.
+    `vector` are the offset and the bytes of a vector of which only a part is loaded, aligned as a whole.
     """
 
     opcode: tuple[str, ...]
@@ -72,6 +73,7 @@ class Instruction:
     negated: bool = False
     line: int = 0
     ptx_line: int = field(default=0, compare=False)
+    vector: tuple[int, int] | None = None
     #: What it reads and writes, once that was asked for: see `flow.reads_and_writes`.
     flow: ClassVar[tuple[list[str], list[str]] | None] = None
 

@@ -366,8 +366,9 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
 
     def request(family: str | None, start: int = 0) -> MemoryRequest:
         site = coder.site(family, item) if family else None
+        vector = item.vector and (item.vector[0] - start, item.vector[1])
         return MemoryRequest(
-            site, line, size, offset - start, manner, remote=remote, parts=parts, cache=cache
+            site, line, size, offset - start, manner, remote=remote, parts=parts, cache=cache, vector=vector
         )
 
     if name == "global":

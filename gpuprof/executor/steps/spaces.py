@@ -126,7 +126,7 @@ class GlobalSpace:
             batch.tally.charge(request.site, found.costs, but=("sectors",) if in_turn else request.elsewhere)
             if in_turn:
                 batch.tally.add(request.site, "sectors", atomic_sectors(address, request.offset, mask))
-        if not found.aligned:
+        if request.vector or not found.aligned:
             check_alignment(batch, request, address, mask)
         return found
 
@@ -173,9 +173,10 @@ def check_alignment(
     batch: Batch, request: MemoryRequest, address: Lanes, mask: Mask, *, shared: bool = False
 ) -> None:
     """Report the first lane whose address is not a multiple of the access size."""
-    start = address + request.offset
-    wrong = np.asarray((start & (request.size - 1)) != 0)
-    text = f"accesses {request.size} bytes at {{:#x}}, which is not a multiple of {request.size}"
+    offset, size = request.vector or (request.offset, request.size)
+    start = address + offset
+    wrong = np.asarray((start & (size - 1)) != 0)
+    text = f"accesses {size} bytes at {{:#x}}, which is not a multiple of {size}"
     batch.refuse(FaultKind.MISALIGNED, mask, wrong, request.line, text, start, at=start, shared=shared)
 
 
