@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from math import prod
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.program.ptx import (
@@ -25,6 +26,7 @@ from gpuprof.executor.program.ptx import (
     Sym,
     Variable,
     Vec,
+    leaves,
 )
 from gpuprof.executor.program.source_places import LOCATION, places_of
 from gpuprof.ptx_directives import launch_limits, target_of_ptx
@@ -38,10 +40,11 @@ _BEGINS = re.compile(
 )
 _VARIABLE = re.compile(
     r"\.(global|const|shared|local|param|reg)\s*(?:\.align\s+(\d+)\s*)?(?:\.v([24])\s*)?\.(\w+)\s+"
-    r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
+    r"([\w$%.]+)\s*((?:\[\s*\d*\s*\]\s*)*)(?:=\s*(.*))?$",
     re.DOTALL,
 )
 _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
+_PASSED_VECTOR = re.compile(r"\.reg\s*\.v([24])\s*\.(\w+)\s+([\w$%]+)")
 _GUARD = re.compile(r"@\s*(!?)\s*([\w$%]+)\s+")
 #: Its operands' bracket may follow at once, as strings of inline PTX that are written side by side give.
 _MNEMONIC = re.compile(r"\S[^\s{\[(]*")
@@ -70,7 +73,8 @@ def parse(text: str) -> Module:
             function = _function_header(head)
             if stop == "{":
                 end = _matching_brace(text, position)
-                _Body(function, text[position:end], text.count("\n", 0, position) + 1, own_lines).read()
+                first_line = text.count("\n", 0, position) + 1
+                _Body(function, module, text[position:end], first_line, own_lines).read()
                 module.functions[function.name] = function
                 module.variables += [v for v in function.variables if v.space in ("global", "const")]
                 position = end + 1
@@ -80,7 +84,7 @@ def parse(text: str) -> Module:
             if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
                 end = text.index(";", position)
                 head, position = head + "{" + text[position:end], end + 1
-            module.variables.append(_variable(head))
+            module.variables += _declared(head)
         elif stop == "{":
             position = _matching_brace(text, position) + 1
     return module
@@ -95,6 +99,13 @@ def _matching_brace(text: str, position: int) -> int:
     raise UnsupportedInstruction("unbalanced braces", 0)
 
 
+def _declared(text: str) -> list[Variable]:
+    """Read a declaration of one variable, or of several of one type."""
+    first, *others = _split(text)
+    kind = re.match(r"(?:\.\w+(?:\([^)]*\))?\s*(?:\d+\s+)?)*", first)
+    return [_variable(first), *(_variable(f"{kind[0] if kind else ''}{other}") for other in others)]
+
+
 def _variable(text: str) -> Variable:
     extern = ".extern" in text
     text = re.sub(
@@ -106,29 +117,33 @@ def _variable(text: str) -> Variable:
     found = _VARIABLE.match(text)
     if not found:
         raise UnsupportedInstruction(text.split("\n")[0], 0)
-    space, align, vector, kind, name, is_array, count, initial = found.groups()
+    space, align, vector, kind, name, extents, initial = found.groups()
     item = _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)
     if item == 0:
         raise UnsupportedInstruction(f".{space} .{kind} variable", 0)
-    item *= int(vector or 1)
-    size = item * (int(count or 0) if is_array else 1)
+    vector_size = item * int(vector or 1)
+    size = vector_size * prod(int(extent or 0) for extent in re.findall(r"\[\s*(\d*)", extents))
     data: bytes | None = None
     references: tuple[Reference, ...] = ()
     if initial is not None:
         data, references = _initial_content(initial, item, size)
-    return Variable(name, space, int(align or item), size, data, extern, references)
+    return Variable(name, space, int(align or vector_size), size, data, extern, references)
 
 
 def _function_header(text: str) -> Function:
     kind = _HEADER.search(text)
     assert kind is not None
-    after = text[kind.end() :]
+    # A vector is passed as its elements.
+    after = _PASSED_VECTOR.sub(
+        lambda found: ", ".join(f".reg .{found[2]} {found[3]}.{part}" for part in "xyzw"[: int(found[1])]),
+        text[kind.end() :],
+    )
     found = re.match(r"\s*(?:\(([^)]*)\))?\s*([\w$]+)\s*(?:\(([^)]*)\))?", after, re.DOTALL)
     if not found:
         raise UnsupportedInstruction("function header", 0)
     returns, name, params = found.groups()
     limits = launch_limits(after[found.end() :])
-    passed = re.findall(r"\.reg\s*\.(\w+)\s+([\w$%]+)", found[0])
+    passed = re.findall(r"\.reg\s*\.(\w+)\s+([\w$%.]+)", found[0])
     registers = {register: kind for kind, register in passed}
     entry = kind[1] == "entry"
     return Function(name, _variables(params), _variables(returns), registers, limits=limits, entry=entry)
@@ -146,7 +161,7 @@ def _signature(text: str) -> Signature:
 
 
 def _literal(text: str) -> Imm | None:
-    if not text[:1].isdigit() and text[:1] != "-":
+    if not text[:1].isdigit() and text[:1] not in ("-", "."):
         return None
     if re.match(r"0[fF][0-9a-fA-F]{8}$", text):
         return Imm(int(text[2:], 16), 32)
@@ -156,7 +171,7 @@ def _literal(text: str) -> Imm | None:
         digits = text.rstrip("U")
         octal = re.match(r"-?0[0-7]+$", digits)
         return Imm(int(digits, 8 if octal else 0))
-    if re.match(r"-?\d+\.\d*(e[+-]?\d+)?$", text):
+    if re.match(r"-?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?$", text):
         return Imm(struct.unpack("<Q", struct.pack("<d", float(text)))[0], 64)
     return None
 
@@ -164,7 +179,9 @@ def _literal(text: str) -> Imm | None:
 class _Body:
     """Reads one function body, renaming what nested scopes declare so that every name is unique."""
 
-    def __init__(self, function: Function, text: str, first_line: int, own_lines: bool) -> None:
+    def __init__(
+        self, function: Function, module: Module, text: str, first_line: int, own_lines: bool
+    ) -> None:
         self.function = function
         self.text = text
         self.ptx_line = first_line
@@ -172,6 +189,10 @@ class _Body:
         #: Operands outside nested scopes, by their text.
         self.operands: dict[str, Operand] = {}
         self.vectors: dict[str, Vec] = {}
+        for stem in {name[:-2] for name in function.registers if "." in name}:
+            self.vectors[stem] = Vec(tuple(Reg(name) for name in function.registers if name[:-2] == stem))
+        #: Where variables are that an access may name without saying it.
+        self.spaces = {v.name: v.space for v in module.variables if v.space == "shared"}
         self.scope_count = 0
         self.line = 0
         self.own_file = ""
@@ -199,8 +220,11 @@ class _Body:
             elif statement.startswith(".reg"):
                 self._declare(statement)
             elif statement.startswith((".shared", ".local", ".param", ".const", ".global")):
-                variable = _variable(statement)
-                self.function.variables.append(replace(variable, name=self._fresh(variable.name)))
+                for variable in _declared(statement):
+                    fresh = replace(variable, name=self._fresh(variable.name))
+                    self.function.variables.append(fresh)
+                    if fresh.space in ("shared", "local"):
+                        self.spaces[fresh.name] = fresh.space
             elif statement.startswith((".callprototype", ".branchtargets", ".calltargets")):
                 self._table(statement)
             elif statement.startswith((".pragma", ".file")):
@@ -212,7 +236,12 @@ class _Body:
                 if item.opcode[0] == "ret":
                     for v in given:
                         self.function.body += self._passing("st", Reg(v.name), v, item)
-                self.function.body += self._called(item) if item.opcode[0] == "call" else (item,)
+                if item.opcode[0] == "call":
+                    self.function.body += self._called(item)
+                elif item.opcode[0] == "mov" and item.opcode[1] in ("v2", "v4"):
+                    self.function.body += self._moved(item)
+                else:
+                    self.function.body.append(item)
 
     def _statements(self) -> Iterator[tuple[str, int]]:
         """Yield the statements, each with the line of the PTX text on which it begins."""
@@ -299,8 +328,26 @@ class _Body:
                     opcode = (*opcode, f"{'dabc'[i]}{picked[0]}")
                     parts[i] = part[: picked.start()]
         operands = tuple(map(self._operand, parts))
+        if opcode[0] in ("ld", "st", "atom", "red"):
+            opcode = self._placed(opcode, operands)
         line = self.ptx_line if self.own_lines else self.line
         return Instruction(opcode, operands, guard, negated, line, self.ptx_line)
+
+    def _placed(self, opcode: tuple[str, ...], operands: tuple[Operand, ...]) -> tuple[str, ...]:
+        """Say of an access to a variable by its name where that is, as ptxas does."""
+        bases = (each.base for each in operands if isinstance(each, Mem) and isinstance(each.base, Sym))
+        space = next((self.spaces[base.name] for base in bases if base.name in self.spaces), "")
+        return (opcode[0], space, *opcode[1:]) if space and space not in opcode else opcode
+
+    def _moved(self, item: Instruction) -> Iterator[Instruction]:
+        """The moves of the elements of a vector, all read before any is written."""
+        kind, (to, of) = item.opcode[2], item.operands
+        assert isinstance(to, Vec) and isinstance(of, Vec)
+        held = [Reg(f"{kind}@{part}") for part in range(len(to.items))]
+        self.function.registers.update({each.name: kind for each in held})
+        for pairs in (zip(held, of.items), zip(to.items, held)):
+            for pair in pairs:
+                yield replace(item, opcode=("mov", kind), operands=pair)
 
     def _called(self, call: Instruction) -> list[Instruction]:
         """A call that passes registers, as one through `.param` variables, which most compilers write."""
@@ -310,7 +357,7 @@ class _Body:
         results = True
         for operand in call.operands:
             items: list[Operand] = []
-            for each in operand.items if isinstance(operand, Vec) else ():
+            for each in leaves(operand) if isinstance(operand, Vec) else ():
                 kind = self.function.registers.get(each.name, "") if isinstance(each, Reg) else ""
                 if isinstance(each, Reg) and (size := _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)):
                     passed = Variable(f"{each.name}@{len(self.function.variables)}", "param", size, size)
@@ -366,10 +413,10 @@ class _Body:
         stem, _, part = base.rpartition(".")
         name = self._renamed(base)
         if (vector := self._renamed(stem)) in self.vectors:  # one of its elements
-            name = f"{vector}.{part}"
+            name = f"{vector}.{_COLOURS.get(part, part)}"
         if name in self.vectors:
             return self.vectors[name]
-        if name in self.function.registers:
+        if name in self.function.registers and not offset:
             return Reg(name)
         return Special(text) if text.startswith("%") else Sym(name, offset)
 
@@ -384,6 +431,7 @@ class _Body:
         return Mem(operand, offset)
 
 
+_COLOURS = dict(zip("rgba", "xyzw", strict=True))
 _PICKED = re.compile(r"\.[bh][0-7]+$")
 _NESTING = re.compile(r"[{\[(|]")
 
@@ -395,8 +443,10 @@ def _opcode(mnemonic: str) -> tuple[str, ...]:
 
 def _base_and_offset(text: str) -> tuple[str, int]:
     base, plus, offset = text.partition("+")
-    if plus and (literal := _literal(offset.strip())):
-        return base.strip(), literal.bits
+    if plus:
+        literals = [_literal(part.strip()) for part in offset.split("+")]
+        if None not in literals:
+            return base.strip(), sum(literal.bits for literal in literals if literal)
     if found := re.match(r"([\w$%.]+?)-(\d+)$", text):
         return found.group(1), -int(found.group(2))
     return text, 0
@@ -434,8 +484,15 @@ def _initial_content(text: str, item: int, size: int) -> tuple[bytes, tuple[Refe
         literal = _literal(word)
         if literal is None:
             references.append(_reference(word, len(content), item))
-        content += ((literal.bits if literal else 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
+        content += ((_held(literal, item) if literal else 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
     return content.ljust(size, b"\0"), tuple(references)
+
+
+def _held(literal: Imm, size: int) -> int:
+    """The bits of a literal in so many bytes, of which a float of double precision has eight."""
+    if literal.width == 64 and size == 4:
+        return struct.unpack("<I", struct.pack("<f", *struct.unpack("<d", literal.bits.to_bytes(8, "little"))))[0]
+    return literal.bits
 
 
 def _reference(word: str, offset: int, size: int) -> Reference:
