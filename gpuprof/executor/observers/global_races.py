@@ -13,6 +13,8 @@ that kernels may write.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -70,28 +72,33 @@ class IdleReads:
 
     def __init__(self, ends: Mapping[int, frozenset[tuple[int, int]]], report: Callable[[Any], None]) -> None:
         self._ends, self._report = ends, report
-        self._stored: dict[int, Numbers] = {
-            line: np.zeros(0, np.int64) for each in ends.values() for line, _ in each
+        #: By a store's line and how many threads a group has: the groups that made it, and the first race of
+        #: each that has not, with its turn.
+        self._stored: dict[tuple[int, int], set[int]] = {end: set() for each in ends.values() for end in each}
+        self._held: dict[tuple[int, int], dict[int, tuple[int, Callable[[], Any]]]] = {
+            end: {} for end in self._stored
         }
-        self._held: dict[tuple[int, int], Any] = {}
+        self._turns = count()
 
-    def found(self, line: int, thread: int, writer: int, race: Any) -> None:
+    def found(self, line: int, thread: int, writer: int, race: Callable[[], Any]) -> None:
         """A load of this line and thread races with another's store, which waits for their shuffle."""
-        for end, group in self._ends[line]:
+        for end in self._ends[line]:
+            group = end[1]
             if group > 1 and thread // group == writer // group:
                 return
-            if np.isin(thread // group, self._stored[end] // group):
-                self._report(race)
-        self._held.setdefault((line, thread), race)
+            if thread // group in self._stored[end]:
+                self._report(race())
+        for end in self._ends[line]:
+            self._held[end].setdefault(thread // end[1], (next(self._turns), race))
 
     def stores(self, line: int, threads: Numbers) -> None:
-        if line not in self._stored:
-            return
-        self._stored[line] = np.union1d(self._stored[line], threads)
-        for (load, thread), race in self._held.items():
-            for end, group in self._ends[load]:
-                if end == line and np.isin(thread // group, threads // group):
-                    self._report(race)
+        for end, stored in self._stored.items():
+            if end[0] != line:
+                continue
+            groups = set((threads // end[1]).tolist())
+            stored |= groups
+            if met := self._held[end].keys() & groups:
+                self._report(min(self._held[end][group] for group in met)[1]())
 
 
 class GlobalRaces:
@@ -346,11 +353,11 @@ class Shadow(Observer):
         lines, idle = one.order.timeline.lines, other is Manner.IDLE_READ
         for rows, stamps in accesses.unordered(one.order, granules, owners):
             for row, stamp in zip(rows.tolist(), stamps.tolist(), strict=True):
-                race = self._race(one, granules[row], owners[row], stamp, Manner.READ if idle else other)
+                met = one, granules[row], owners[row], stamp, Manner.READ if idle else other
                 line, thread, writer = one.line, int(owners[row]), thread_of(stamp)
                 if idle:
                     line, thread, writer = lines[moment_of(stamp)], writer, thread
-                self.races.idle.found(line, thread, writer, race)
+                self.races.idle.found(line, thread, writer, partial(self._race, *met))
 
     def _note(
         self,
