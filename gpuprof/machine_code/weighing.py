@@ -166,9 +166,13 @@ class _Scale:
         row = not any(number in self.blocks[number].successors for number in copies.factors)
         if max(factors) == 1 and row:
             first = len(factors)
-        elif factors[first:] != sorted({*factors[first:]}, reverse=True):
-            return
         settled: list[tuple[int, float, float]] = []
+        if not first and factors[0] == 1 < max(factors):
+            # What may be left out before all others is for a counter that begins below one, and wraps.
+            settled.append((pieces.pop(0)[0], 0.0, 0.0))
+            del factors[0]
+        if factors[first:] != sorted({*factors[first:]}, reverse=True):
+            return
         for position, (number, factor) in enumerate(pieces):
             passes, entered, left = 0.0, 0.0, dict[int, float]()
             for count, entries in turns.items():
