@@ -12,6 +12,7 @@ from executor_harness import caught, cuda_program, line_of, run_cuda
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, choose_blocks, launch
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.observers.global_races import Shadow
 
 pytestmark = pytest.mark.deep
 
@@ -158,6 +159,20 @@ def test_a_lane_whose_store_is_guarded_away_has_loaded_for_nothing(before, place
     else:
         (got,), _ = run_cuda(source, words, scalars=(8,), block=(32, 1, 1))
         assert got.array().tolist() == [2 if before else 1] * 8 + [0] * 8
+
+
+def test_what_loads_for_nothing_met_is_no_race_to_make(monkeypatch):
+    source = """extern "C" __global__ void k(int *a) {
+        const int i = blockIdx.x * 32 + threadIdx.x % 32;
+        const int v = a[i];
+        asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.s32 [%0], %1;}"
+            :: "l"(a + i), "r"(v + 1), "r"(int(threadIdx.x < 32)) : "memory");
+    }"""
+    made = []
+    monkeypatch.setattr(Shadow, "_race", lambda *met, **how: made.append(met))
+    (got,), _ = run_cuda(source, np.zeros(128, np.int32), block=(64, 1, 1), grid=(4, 1, 1))
+    assert got.array().tolist() == [1] * 128
+    assert not made
 
 
 @pytest.mark.parametrize(

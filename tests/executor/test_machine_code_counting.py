@@ -265,12 +265,29 @@ def test_what_few_lanes_do_beside_a_barrier_parts_no_warp():
     assert weigh(found, result) == [(8, 8), (8, 8), (0, 0), (0, 0), (8, 8)]
 
 
-@pytest.mark.parametrize(("turns", "passes", "last"), [(4, 1, 0), (6, 1, 0), (7, 1, 1), (9, 2, 1)])
-def test_a_rest_under_predicates_runs_though_nothing_is_left_of_its_loop(turns, passes, last):
-    """Four iterations at once, two under a predicate, and one behind a branch."""
+#: An iteration by guards of its stores, where the block goes on if what holds, and to where else.
+REST = [((), "", (2, 1)), (("",) * 4, "!P0", (1, 2)), (("P2",) * 2, "P1", (4, 3)), (("",), "", (4,))]
+WRAP = [((), "P1", (2, 1)), (("",), "", (2,)), ((), "P1", (3, 4)), (("",) * 4, "P1", (3, 4))]
+WRAP += [((), "P1", (5, 6)), (("",), "P1", (5, 6))]
+
+
+@pytest.mark.parametrize(
+    ("stores", "turns", "weights"),
+    [
+        # Four iterations at once, two under a predicate, and one behind a branch.
+        (REST, 4, (1, 1, 1, 0, 1)),
+        (REST, 6, (1, 1, 1, 0, 1)),
+        (REST, 7, (1, 1, 1, 1, 1)),
+        (REST, 9, (1, 2, 1, 1, 1)),
+        # One for a counter that begins below one, four at once, then the rest.
+        (WRAP, 3, (1, 0, 1, 0, 1, 3, 1)),
+        (WRAP, 4, (1, 0, 1, 1, 1, 0, 1)),
+        (WRAP, 9, (1, 0, 1, 2, 1, 1, 1)),
+    ],
+)
+def test_a_loop_is_made_in_pieces_of_which_some_may_be_left_out(stores, turns, weights):
     ptx = "mov.u32 %r1, 0;\n$L: st.u32 [%rd2], %r1;\n@%p1 bra $L;\nret;"
     places = [[(1, 1)], [(2, 1), (3, 1)], [(4, 1)]]
-    stores = [((), "", (2, 1)), (("",) * 4, "!P0", (1, 2)), (("P2",) * 2, "P1", (4, 3)), (("",), "", (4,))]
     blocks = tuple(
         Block(
             [
@@ -290,8 +307,8 @@ def test_a_rest_under_predicates_runs_though_nothing_is_left_of_its_loop(turns, 
         block_parted=np.zeros(3),
         loop_iterations={1: {turns: 8.0}},
     )
-    weights = weigh(link(MachineCode(blocks, complete=True), ptx, places, loops, set()), result)
-    assert weights == [(8 * times, 8 * times) for times in (1, passes, 1, last, 1)]
+    found = weigh(link(MachineCode(blocks, complete=True), ptx, places, loops, set()), result)
+    assert found == [(8 * times, 8 * times) for times in weights]
 
 
 def test_warps_that_skip_a_last_store_may_end_before_it():
