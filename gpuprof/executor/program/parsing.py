@@ -342,11 +342,12 @@ class _Body:
     def _moved(self, item: Instruction) -> Iterator[Instruction]:
         """The moves of the elements of a vector, all read before any is written."""
         kind, (to, of) = item.opcode[2], item.operands
-        assert isinstance(to, Vec) and isinstance(of, Vec)
+        assert isinstance(to, Vec)
+        assert isinstance(of, Vec)
         held = [Reg(f"{kind}@{part}") for part in range(len(to.items))]
         self.function.registers.update({each.name: kind for each in held})
-        for pairs in (zip(held, of.items), zip(to.items, held)):
-            for pair in pairs:
+        for goals, sources in ((held, of.items), (to.items, held)):
+            for pair in zip(goals, sources, strict=False):
                 yield replace(item, opcode=("mov", kind), operands=pair)
 
     def _called(self, call: Instruction) -> list[Instruction]:
@@ -491,7 +492,8 @@ def _initial_content(text: str, item: int, size: int) -> tuple[bytes, tuple[Refe
 def _held(literal: Imm, size: int) -> int:
     """The bits of a literal in so many bytes, of which a float of double precision has eight."""
     if literal.width == 64 and size == 4:
-        return struct.unpack("<I", struct.pack("<f", *struct.unpack("<d", literal.bits.to_bytes(8, "little"))))[0]
+        (value,) = struct.unpack("<d", literal.bits.to_bytes(8, "little"))
+        return int.from_bytes(struct.pack("<f", value), "little")
     return literal.bits
 
 
