@@ -69,7 +69,7 @@ from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.accesses import Access, Listener
-from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
+from gpuprof.executor.memory.global_accesses import Cache, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
@@ -94,6 +94,7 @@ __all__ = [
     "Argument",
     "ArrayUses",
     "Buffer",
+    "Cache",
     "CountedTotals",
     "Deed",
     "Definedness",

@@ -28,7 +28,7 @@ _BRANCH = re.compile(r"\s*@!?[\w$%]+\s+bra(?:\.uni)?\s+([\w$]+)\s*;")
 _LABEL = re.compile(r"\s*([\w$]+):(?!:)")
 #: Instructions that read or write local memory, or any.
 _ACCESS = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st)\.(?!shared|global|param|const)")
-_MOVES_DATA = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red)\.")
+_MOVES_DATA = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red|bar|cp\.async)\.")
 
 
 class PtxText:
@@ -49,8 +49,12 @@ class PtxText:
         return bool(_ACCESS.match(self._lines[line - 1]))
 
     def moves_data(self, line: int) -> bool:
-        """Whether a line is a load, a store or an atomic operation, which become one instruction each."""
+        """Whether a line becomes one instruction: a load, a store, a copy, an atomic operation, a barrier."""
         return bool(_MOVES_DATA.match(self._lines[line - 1]))
+
+    def copies(self, line: int) -> bool:
+        """Whether a line is an asynchronous copy, or of a group of them."""
+        return "cp.async" in self._lines[line - 1]
 
     @cached_property
     def led_by(self) -> dict[int, int]:
@@ -310,6 +314,8 @@ class _AnchorFinder:
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
             stays = name in (FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped | self.waiting
             stays &= name not in _SPILLS or self.text.is_access(line)
+            # Before copies are waited for as a group, ptxas loads from shared memory under a false predicate.
+            stays &= name != "LDS" or not self.text.copies(line)
             if not stays or len(homes) != 1:
                 continue
             header = _innermost(homes[0], self.loops)

@@ -21,6 +21,8 @@ _WORD_BYTES = 16
 _STORE_SECTORS = 16
 #: By the bits of a control word, the barriers that are waited for.
 _WAITS = [tuple(number for number in range(6) if bits >> number & 1) for bits in range(1 << 6)]
+#: Who share the pipe of constants: of its interval all of them were measured.
+_SCHEDULERS = 4
 #: Lines per sector where requests take whole ones.
 _WHOLE_LINE = 0.25
 _ARCHITECTURE = 90
@@ -195,6 +197,10 @@ def _step_of(
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:
             step.latency = values.get(f"{_measured(one.opcode)}_latency_cycles", values[_USUAL_LATE])
+            if one.name == "LDC":  # lanes of other words take turns
+                turns = max(1.0, asked.passes / wide)
+                step.latency += (turns - 1) * step.cycles / _SCHEDULERS
+                step.cycles, step.asked = step.cycles * turns, _NOTHING
         case StepKind.ARRIVAL:
             step.latency = values[_USUAL_LATE]
             step.outstanding = int(one.name == "ARRIVES")

@@ -14,7 +14,7 @@ from gpuprof.records import replace
 
 #: What an SM takes from L2 in a cycle at most, however few SMs ask.
 MOST_L2_BYTES = 64.0
-SECTOR_BYTES, _SECTORS_PER_PASS = 32, 4
+SECTOR_BYTES, _SECTORS_PER_PASS, _WORD_BYTES = 32, 4, 4
 _FAMILIES = {
     **dict.fromkeys(("LDG", "LD"), "global_load"),
     **dict.fromkeys(("STG", "ST"), "global_store"),
@@ -24,6 +24,7 @@ _FAMILIES = {
     "LDL": "local_load",
     "STL": "local_store",
     "LDGSTS": "async_copy",
+    "LDC": "constant_load",
     **dict.fromkeys(("REDG", "ATOMG", "RED", "ATOM"), "global_atomic"),
 }
 _GENERIC = {"LD": "shared_load", "ST": "shared_store"}
@@ -44,7 +45,7 @@ class Traffic(Struct, frozen=True):
     """What one executed instruction asks for, on average.
 
     Args:
-        passes: Of the data path of shared memory and L1.
+        passes: Of the data path of shared memory and L1; of constants, words.
         sectors: Sectors that L1 does not hold.
         distant: Share of these that come from, or go to, DRAM.
         late: Share that come as late as from DRAM: blocks that read the same at a time all wait for it.
@@ -308,6 +309,8 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
     # Machine code may leave some of what is counted to others of the same place.
     times = max(times, counts.get("requests", 0.0))
     requests = counts.get("requests", 0.0) / times
+    if family == "constant_load":
+        return Traffic(counts.get("useful_bytes", 0.0) / _WORD_BYTES / times)
     if family.startswith("shared"):
         return Traffic(counts.get("wavefronts", 0.0) / times or requests)
     sectors = counts.get("sectors", 0.0) / times

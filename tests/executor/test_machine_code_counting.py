@@ -112,6 +112,47 @@ extern "C" __global__ void column(const float *in, float *out, int turns, int wi
     assert counts.opcodes["STG"].low == counters["global_store_requests"]
 
 
+def test_copies_and_barriers_of_a_loop_that_is_straight_code_are_those_of_its_iterations():
+    """ptxas leaves no loop; before each group of copies is waited for it loads from shared memory, never."""
+    source = """
+extern "C" __global__ void copies(const float *in, float *out)
+{
+    __shared__ float kept[512];
+    const int t = threadIdx.x;
+    float sum = 0;
+    for (int turn = 0; turn < 16; ++turn) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                             (unsigned)__cvta_generic_to_shared(kept + 128 * i + t)),
+                         "l"(in + 512 * turn + 128 * i + t) : "memory");
+        asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
+        __syncthreads();
+        sum += kept[(t * 7 + turn) % 512];
+        __syncthreads();
+    }
+    out[t] = sum;
+}"""
+    counts, counters = executed(source, "copies", 3, 128)
+    assert counters["async_copy_requests"] == 3 * 4 * 16 * 4
+    assert counts.opcodes["LDGSTS"] == Between(*[counters["async_copy_requests"]] * 2)
+    assert counts.opcodes["BAR"] == Between(*[counters["barriers"]] * 2)
+    assert counts.opcodes["STG"] == Between(12, 12)
+
+
+@pytest.mark.parametrize("words", [1, 8, 32])
+def test_words_that_lanes_want_of_constants_are_counted(words):
+    source = f"""
+__constant__ float table[32];
+extern "C" __global__ void looks_up(const float *in, float *out)
+{{
+    out[threadIdx.x] = table[threadIdx.x % {words}];
+}}"""
+    _, counters = executed(source, "looks_up", 3, 128)
+    assert counters["constant_load_requests"] == 3 * 4
+    assert counters["constant_load_useful_bytes"] == 3 * 4 * 4 * words
+
+
 def test_of_dependent_grids_the_adu_lets_them_begin_and_nothing_waits():
     """As Nsight Compute counts it on an H200."""
     source = """

@@ -18,7 +18,7 @@ from gpuprof.backends.sim.executed import _crowd
 from gpuprof.backends.sim.watching import CacheWatch, _lines, _usual
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
-from gpuprof.executor import loops_of
+from gpuprof.executor import Cache, loops_of
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.records import replace
@@ -306,7 +306,7 @@ def of_words(place: np.ndarray, *, strong: bool = False) -> Any:
     """A warp's access of the words at these places."""
     one = SimpleNamespace(mask=Mask(np.ones((1, 1, 32), bool), 1, 1), index=place[None, None], place=place)
     one.order, one.who = SimpleNamespace(first=0, block_threads=32), np.arange(32)
-    one.site, one.by, one.strong, one.size = 0, None, strong, 4
+    one.site, one.by, one.strong, one.size, one.cache = 0, None, strong, 4, Cache.COHERENT
     return one
 
 
@@ -390,6 +390,17 @@ def test_tiles_that_warps_bring_are_waited_for_and_room_for_them() -> None:
     assert last(much_room=False) == pytest.approx(8 * (100 + 9), abs=100)
     assert last(much_room=True, takes=150) == pytest.approx(100 + 8 * 150, abs=100)
     assert last(much_room=True, brings=9, takes=9) < 8 * 30
+
+
+def test_lanes_take_turns_at_constants_of_other_words() -> None:
+    def cycles(words: float, opcode: str = "LDC") -> float:
+        steps = made_of(*[f"{opcode} R2, c[0x3][R4]"] * 8, asked=[Traffic(words)] * 8)
+        return play(deepcopy(steps), 16).ends[-1]
+
+    # Of an H200's SM each word takes two cycles, whichever warps want it.
+    assert cycles(32) == pytest.approx(16 * 8 * 32 * 2, rel=0.15)
+    assert cycles(0) == cycles(1) < 16 * 8 * 2 * 1.5
+    assert cycles(2, "LDC.64") == cycles(1)
 
 
 def test_a_cp_async_group_is_waited_for_by_number() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import Buffer, MemoryOperation, Observer
+from gpuprof.executor import Buffer, Cache, MemoryOperation, Observer
 from gpuprof.kernels.shape import ConfiguredCase
 
 _L1_BYTES, _SECTOR_BYTES, _LINE_BYTES = 256 << 10, 32, 128
@@ -193,7 +193,7 @@ class CacheWatch(Observer):
 
     def _look(self, buffer: Buffer, one: MemoryOperation, *, reads: bool) -> tuple[Counter[str], list[int]]:
         """Note an access of the followed block; return what was seen and its sectors, once for each warp."""
-        if one.site is None and one.by is None:  # textures go through a cache that is not followed
+        if (one.site is None and one.by is None) or one.cache is Cache.CONSTANT:  # caches not followed
             return Counter(), []
         key = self._launch, one.line if one.site is None else one.site, reads
         seen = self.seen[key]

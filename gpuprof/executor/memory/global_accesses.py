@@ -71,6 +71,7 @@ class Cache(Enum):
     COHERENT = "what the block stores too"
     READ_ONLY = "a cache for what does not change (ld.global.nc)"
     TEXTURE = "a texture"
+    CONSTANT = "a cache that gives a warp one word at a time (ld.const)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -363,6 +363,7 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     remote = name == "generic" or names_cluster(item)
     parts = next((int(word[1:]) for word in item.opcode if word in ("v2", "v4", "v8")), 1)
     cache = Cache.READ_ONLY if "nc" in item.opcode or item.opcode[0] == "ldu" else Cache.COHERENT
+    cache = Cache.CONSTANT if name == "const" else cache
 
     def request(family: str | None, start: int = 0) -> MemoryRequest:
         site = coder.site(family, item) if family else None
@@ -378,7 +379,7 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     if name == "local":
         return LocalSpace(request(f"local_{kind}"))
     if name in ("const", "param"):
-        return GlobalSpace(request(None))
+        return GlobalSpace(request("constant_load" if name == "const" else None))
     return GenericSpace(
         GlobalSpace(request(f"global_{kind}")),
         SharedSpace(request(f"shared_{kind}", coder.shared_start)),
