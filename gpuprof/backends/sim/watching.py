@@ -14,11 +14,12 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.compiling import occupancy_of
 from gpuprof.devices.device import Device
-from gpuprof.executor import Buffer, Cache, MemoryOperation, Observer
+from gpuprof.executor import Buffer, Cache, Kept, MemoryOperation, Observer
 from gpuprof.kernels.shape import ConfiguredCase
 
 _L1_BYTES, _SECTOR_BYTES, _LINE_BYTES = 256 << 10, 32, 128
@@ -48,6 +49,23 @@ for _part in (1, 2, 1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3, 1):
 _BEGINS = 4096
 #: Its multiples, without their whole parts, are evenly spread.
 _GOLDEN = 0.6180339887498949
+#: Patterns of accesses that are kept.
+_MOST_PATTERNS = 4096
+
+
+class _Request(Struct, frozen=True, eq=False):
+    """What a block asks for that accesses places which lie so to each other, and to the lines of memory.
+
+    Its `sectors` are in order, once for each of so many `warps`, which stand above them; `lines` are how many
+    they touch, by how blocks move; `banks` the passes that each warp's words take, and `parts`
+    its lines if these may take more.
+    """
+
+    sectors: Any
+    warps: int
+    banks: Any
+    parts: Any
+    lines: dict[tuple[int, ...] | None, list[int]] = field(default_factory=dict)
 
 
 class CacheWatch(Observer):
@@ -87,6 +105,7 @@ class CacheWatch(Observer):
         self._stored: set[int] = set()
         #: Sectors that went by unseen since L1 was last known.
         self._unseen = 0.0
+        self._patterns: Kept[_Request] = Kept(_MOST_PATTERNS)
         self.seen: dict[tuple[int, int, bool], Counter[str]] = defaultdict(Counter)
         #: After how many others a block comes; who wrote to an address, and after how many that was.
         self._after: dict[int, int] = {}
@@ -232,21 +251,21 @@ class CacheWatch(Observer):
             self._held.clear()
             self._unseen = 0.0
         seen["looks"] += 1
-        index = _of_block(one.index, self._place).astype(np.int64)
-        warps = np.arange(one.mask.warps, dtype=np.int64)[:, None] << _HIGH
-        each = warps | buffer.address + index * one.size >> _WORD
-        if not one.mask.whole:
-            shape = (one.mask.warps, 32)
-            each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
-        found = _distinct(each >> _SECTOR - _WORD)
+        where = buffer.address + _of_block(one.index, self._place).astype(np.int64) * one.size
+        line, how = int(where.item(0)) & -_LINE_BYTES, (one.size, one.mask.warps)
+        some = None if one.mask.whole else lanes
+        content = (where - line).tobytes(), where.shape, *how, some is None or (some.tobytes(), some.shape)
+        known = self._patterns.of(content, lambda: _pattern(where, line, *how, some))
+        found = known.sectors + (line >> _SECTOR)
         if reads:
-            lines = _once(found - (buffer.address - _BEGINS >> _SECTOR) >> _LINE_SECTORS)
-            seen["passes"] += _passes(each, one.size, lines)
+            seen["passes"] += _passes(known, line - buffer.address + _BEGINS)
         seen["sectors"] += len(found)
-        touched = _lines(found, self.moving.get(key))
-        seen["lines"] += touched[0]
-        seen["placed_lines"] += sum(touched)
-        seen["warps"] += len(_once(found >> _HIGH + _WORD - _SECTOR))
+        moves = self.moving.get(key)
+        if moves not in known.lines:
+            known.lines[moves] = _lines(found, moves)
+        seen["lines"] += known.lines[moves][0]
+        seen["placed_lines"] += sum(known.lines[moves])
+        seen["warps"] += known.warps
         self._left -= len(found)
         sectors: list[int] = found.tolist()
         return seen, sectors
@@ -307,6 +326,27 @@ def _usual(lanes: Any, place: float) -> float:
     return float(alike[int(place * len(alike))] + 0.5) / len(lanes)
 
 
+def _pattern(where: Any, line: int, size: int, warps: int, lanes: Any) -> _Request:
+    """What a block's lanes, or some of them, ask for at addresses: as it is from that of a line on."""
+    each = np.arange(warps, dtype=np.int64)[:, None] << _HIGH | where >> _WORD
+    if lanes is not None:
+        shape = (warps, 32)
+        each = np.broadcast_to(each, shape)[np.broadcast_to(lanes, shape)]
+    found = _distinct(each >> _SECTOR - _WORD)
+    if size > 1 << _WORD:
+        each = each[..., None] + np.arange(size >> _WORD)
+    words, lines = _distinct(each), _once(found >> _LINE_SECTORS)
+    of = lines >> _HIGH + _WORD - _SECTOR - _LINE_SECTORS
+    banks = _most(words >> _HIGH, words % _BANKS, _BANKS)
+    more = (np.bincount(of) > banks).any()
+    return _Request(
+        found - (line >> _SECTOR),
+        len(_once(found >> _HIGH + _WORD - _SECTOR)),
+        banks,
+        (of, lines - (line >> _SECTOR + _LINE_SECTORS)) if more else None,
+    )
+
+
 def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
     """Lines of sectors in order, and of where blocks begin a sector, two or three further on, of theirs."""
     apart = max(1, math.gcd(_LINE_BYTES, *(moves or ())) // _SECTOR_BYTES)
@@ -314,14 +354,13 @@ def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
     return [1 + int(np.count_nonzero(each[1:] != each[:-1])) for each in lines] * apart
 
 
-def _passes(words: Any, size: int, lines: Any) -> int:
+def _passes(known: _Request, begin: int) -> int:
     """Passes of L1's data path: of each warp, words of its busiest bank, or lines of its busiest part."""
-    if size > 1 << _WORD:
-        words = words[..., None] + np.arange(size >> _WORD)
-    words = _distinct(words)
-    warps = words >> _HIGH, lines >> _HIGH + _WORD - _SECTOR - _LINE_SECTORS
-    banks = _most(warps[0], words % _BANKS, _BANKS)
-    return int(np.maximum(banks, _most(warps[1], _PARTS[lines % len(_PARTS)], 4)).sum())
+    if known.parts is None:
+        return int(known.banks.sum())
+    of, lines = known.parts
+    parts = _PARTS[(lines + (begin >> _SECTOR + _LINE_SECTORS)) % len(_PARTS)]
+    return int(np.maximum(known.banks, _most(of, parts, 4)).sum())
 
 
 def _most(warps: Any, parts: Any, count: int) -> Any:
