@@ -54,6 +54,9 @@ def write_starting_point(
         words += [f"-D{one}" for one in define]
         say(f"Next: complete what {path.name} marks TODO; {shlex.join(words)}")
         return
+    if given.suffix in SOURCE_ENDINGS and path.is_file():
+        fix = f"What there is comes first: {shlex.join(['gpuprof', 'new', str(path), what])}"
+        raise InputError(f"There is no file {given}.", fix=fix)
     operation, ladder, command = _found(what, path)
     for kernel in ladder.kernels if ladder else ():
         taken = path.stem.lower() in (name.lower() for name in (kernel.id, *kernel.aliases))

@@ -444,6 +444,11 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "a.txt", "does not end in .cu"),
         ("gemm", "naive.cu", "The gemm ladder has a kernel called naive"),
         ("gemm", "gemmOnGPU2D.cu", "The gemm ladder has a kernel called gemmOnGPU2D"),
+        (
+            "mine.cu",
+            "hello.cu",
+            "There is no file mine.cu. What there is comes first: gpuprof new hello.cu mine.cu",
+        ),
         ("gemm", "folder.cu", "is a directory"),
         ("gemm", "file/a.cu", "Cannot write"),
         ("mine.py", "a.cu", r"mine\.py is no folder and no kernel file"),
@@ -461,7 +466,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch,
         (tmp_path / empty).write_text("")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=words):
-        write_starting_point(what, tmp_path / name, force=False)
+        write_starting_point(what, Path(name), force=False)
     assert sorted(tmp_path.rglob("*")) == before
 
 
