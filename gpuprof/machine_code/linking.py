@@ -173,6 +173,14 @@ def link(
     anchors = tuple(finder.anchors(number, own) for number in range(len(code.blocks)))
     copies = tuple(finder.copies(own))
     unrolled = {one.loop for one in copies}
+    # What ended each iteration, and stands once now, ends some of them.
+    ended = {
+        line
+        for line in text.control & finder.homes.keys()
+        if any(_innermost(home, loops) in unrolled for home in finder.homes[line])
+    }
+    for each in anchors:
+        each.fixed = [line for line in each.fixed if line not in ended]
     twins = {header: _twin(anchors[header], finder.homes, loops) for header in own}
     return Link(
         code,
