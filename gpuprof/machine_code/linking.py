@@ -107,7 +107,8 @@ class Anchors(Struct):
     `fixed` lines have instructions that never leave their block; of `guarded` ones, under a predicate, the
     block runs at least as often. None of these, of `loads` and of `others` stands in another block. For the
     threads, not warps, of `lanes` the block runs. `branches` are those that end it, which ptxas may have made
-    one.
+    one. The access of line `made` stands here alone, behind a branch that its predicate became: the block
+    runs for warps of which a lane makes it.
     """
 
     fixed: list[int] = []
@@ -115,6 +116,7 @@ class Anchors(Struct):
     loads: list[int] = []
     others: list[int] = []
     lanes: int | None = None
+    made: int | None = None
     branches: tuple[int, ...] = ()
 
 
@@ -274,6 +276,8 @@ class _AnchorFinder:
             if one.opcode == DIVERGED or one.line not in self.homes or one.line in self.waiting:
                 continue
             if self._is_skipped(one, block):
+                if one.name in FIXED and not one.guard and len(self.places[one.line, one.opcode]) == 1:
+                    found.made = one.line
                 continue
             if one.name in _SPILLS and not self.text.is_access(one.line):
                 continue

@@ -9,6 +9,7 @@ warp execute two blocks where it executed one, until they meet at a BSYNC; with 
 which the executor counts too, both sums are equal.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from math import inf
 
@@ -36,6 +37,8 @@ def weigh(link: Link, result: LaunchResult) -> Weights:
             scale.entries[number] = scale.count(anchors.lanes)
         elif anchors.fixed:
             scale.settle(number, [scale.count(line) for line in anchors.fixed])
+        elif anchors.made in scale.requests:
+            scale.settle(number, [scale.requests[anchors.made]])
         if anchors.guarded:
             scale.raise_to(number, max(scale.count(line) for line in anchors.guarded))
     for copies in link.copies:
@@ -60,6 +63,11 @@ class _Scale:
         self.threads: list[float] = result.block_threads.tolist()
         self.block_parted: list[float] = result.block_parted.tolist()
         self.turns = result.loop_iterations
+        #: Warps of which a lane made an access, by its line of the PTX text.
+        self.requests: dict[int | None, float] = defaultdict(float)
+        for site, counted in result.sites:
+            if "requests" in counted:
+                self.requests[site.ptx_line] += counted["requests"]
         count = len(self.blocks)
         self.low, self.high = [0.0] * count, [inf] * count
         self.before = predecessors(self.blocks)

@@ -17,6 +17,7 @@ from gpuprof.backends.sim.executed import left_out
 from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
+from gpuprof.executor.lanes.tally import Site
 from gpuprof.machine_code import disassembler
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, count, pipe_of
@@ -306,10 +307,15 @@ def test_what_few_lanes_do_beside_a_barrier_parts_no_warp():
     assert weigh(found, result) == [(8, 8), (8, 8), (0, 0), (0, 0), (8, 8)]
 
 
-#: An iteration by guards of its stores, where the block goes on if what holds, and to where else.
-REST = [((), "", (2, 1)), (("",) * 4, "!P0", (1, 2)), (("P2",) * 2, "P1", (4, 3)), (("",), "", (4,))]
-WRAP = [((), "P1", (2, 1)), (("",), "", (2,)), ((), "P1", (3, 4)), (("",) * 4, "P1", (3, 4))]
-WRAP += [((), "P1", (5, 6)), (("",), "P1", (5, 6))]
+#: Iterations by guards of their stores; what a block's branch is under, its line of the PTX, and its goals.
+REST = [
+    ((), "", 0, (2, 1)),
+    (("",) * 4, "!P0", 0, (1, 2)),
+    (("P2",) * 2, "P1", 0, (4, 3)),
+    (("",), "", 0, (4,)),
+]
+WRAP = [((), "P1", 0, (2, 1)), (("",), "", 0, (2,)), ((), "P1", 0, (3, 4)), (("",) * 4, "P1", 0, (3, 4))]
+WRAP += [((), "P1", 3, (5, 6)), (("",), "P1", 0, (5, 6))]
 
 
 @pytest.mark.parametrize(
@@ -320,7 +326,7 @@ WRAP += [((), "P1", (5, 6)), (("",), "P1", (5, 6))]
         (REST, 6, (1, 1, 1, 0, 1)),
         (REST, 7, (1, 1, 1, 1, 1)),
         (REST, 9, (1, 2, 1, 1, 1)),
-        # One for a counter that begins below one, four at once, then the rest.
+        # One for a counter that begins below one, four at once, then, behind the PTX's branch, the rest.
         (WRAP, 3, (1, 0, 1, 0, 1, 3, 1)),
         (WRAP, 4, (1, 0, 1, 1, 1, 0, 1)),
         (WRAP, 9, (1, 0, 1, 2, 1, 1, 1)),
@@ -333,11 +339,11 @@ def test_a_loop_is_made_in_pieces_of_which_some_may_be_left_out(stores, turns, w
         Block(
             [
                 *(SassInstruction(0, under, "STS", "", 2) for under in guards),
-                SassInstruction(0, leaves_if, "BRA", "", 0),
+                SassInstruction(0, leaves_if, "BRA", "", line),
             ],
             after,
         )
-        for guards, leaves_if, after in stores
+        for guards, leaves_if, line, after in stores
     )
     blocks += (Block([SassInstruction(0, "", "EXIT", "", 4)], (), leaves=True),)
     loops = loops_of([Block([], after) for after in ((1,), (1, 2), ())])
@@ -352,7 +358,8 @@ def test_a_loop_is_made_in_pieces_of_which_some_may_be_left_out(stores, turns, w
     assert found == [(8 * times, 8 * times) for times in weights]
 
 
-def test_warps_that_skip_a_last_store_may_end_before_it():
+@pytest.mark.parametrize(("sites", "stored"), [((), (0, 8)), ((Site("global_store", 0, 2),), (5, 5))])
+def test_warps_that_skip_a_last_store_may_end_before_it(sites, stored):
     """As Triton stores a sum: `@%p1 st` is the last that some warps do, and the others have ended."""
     ptx = "ld.u32 %r1, [%rd1];\n@%p1 st.u32 [%rd2], %r1;\nret;"
     first = [SassInstruction(0, "", "LDG.E", "", 1), SassInstruction(0, "P0", "EXIT", "", 2)]
@@ -364,9 +371,10 @@ def test_warps_that_skip_a_last_store_may_end_before_it():
         block_threads=np.array([256.0]),
         block_parted=np.zeros(1),
         loop_iterations={},
+        sites=tuple((site, {"requests": 5.0}) for site in sites),
     )
     found = link(MachineCode(blocks, complete=True), ptx, [[(1, 1), (2, 1), (3, 1)]], {}, set())
-    assert weigh(found, result) == [(8, 8), (0, 8)]
+    assert weigh(found, result) == [(8, 8), stored]
 
 
 def test_loops_that_only_wait_are_tried_at_least_once():
