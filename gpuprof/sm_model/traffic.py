@@ -147,6 +147,12 @@ class TrafficSites(Struct, frozen=True):
                     left[place] -= count * times[number]
                 for one in before[number]:
                     times[one] = times[one] or min(most[one], times[number])
+        # Lanes of a warp that change one word go through ptxas' loop around a swap one after the other.
+        for number, block in enumerate(self.code.blocks):
+            for instruction in block.instructions:
+                seen = self.requests.get(self.place(instruction), {})
+                if "CAST" in instruction.opcode and "turns" in seen:
+                    times[number] *= seen["turns"] / seen["requests"]
         return times
 
 

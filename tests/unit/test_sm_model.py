@@ -20,6 +20,7 @@ from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import Cache, loops_of
 from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.records import replace
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
@@ -495,6 +496,23 @@ def test_each_warp_goes_where_it_is_known_to_come() -> None:
     assert modelled([launch], H200).us < 0.6 * known
 
 
+def test_warps_that_bring_tiles_may_take_longer_than_others() -> None:
+    wait, arrive = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", "SYNCS.ARRIVE.TRANS64 RZ, [UR4], R0"
+    code = code_of(
+        (["BRA 2"], (1, 2)),
+        ([wait, *["LDG.E R2, [R4]", "FADD R0, R0, R2"] * 4, arrive, "BRA 1"], (1, 3)),
+        ([wait, *["FADD R0, R0, R2"] * 40, arrive, "BRA 2"], (2, 3)),
+        (["EXIT"], ()),
+    )
+    launch = launch_of(code, [1, 20, 20, 1], 132, distant=0.0)
+    halves = [frozenset({2})] * 4 + [frozenset({1})] * 4
+    brought = modelled([replace(launch, left_out=halves, shared_bytes=65536)], H200)
+    # Each waits until the tile before is there, and there is room: 40 tiles, of four loads in turn.
+    assert brought.us - 1.8 == pytest.approx(40 * 4 * 300 / 1980, rel=0.1)
+    plain = modelled([launch_of(LOOP, [1, 500, 1], 132)], H200)
+    assert brought.high_us / brought.us == pytest.approx(1.3 * plain.high_us / plain.us)
+
+
 def test_some_warps_of_a_block_do_more() -> None:
     code = code_of((["BRA 2"], (1, 2)), (["LDG.E R2, [R4]", "FADD R0, R0, R2"], (2,)), (["EXIT"], ()))
     half, whole = (modelled([launch_of(code, [1, n, 1], 1056, sectors=64.0)], H200).us for n in (0.5, 1))
@@ -823,6 +841,17 @@ def test_requests_tell_how_often_a_loop_is_gone_through_that_may_be_left_out() -
     assert times("LDG.E", 4) == [4, 0, 0, 4]
     # How often one asks who waits is not known.
     assert times("LDG.E.STRONG.GPU", 24) == [4, 0, 0, 4]
+
+
+def test_lanes_that_swap_one_word_go_through_their_loop_one_after_the_other() -> None:
+    again = ["LDS R2, [R4]", "ATOMS.CAST.SPIN R3, [R4], R2, R3", "ISETP.EQ.U32.AND P0, PT, R3, 0x1, PT"]
+    code = code_of((["MOV R0, R1"], (1,)), ([*again, "@!P0 BRA 1"], (1, 2)), (["EXIT"], ()))
+    lanes = np.array([7, 7, 7, 9, *range(20, 48)])[None, None]
+    pattern = SharedPattern(lanes, 0, Mask(np.ones((1, 1, 32), bool), 1, 1), 4, 4096, load=False)
+    assert pattern.turns == 3
+    seen = {(1, "shared_atomic"): {"requests": 4.0, "turns": 4.0 * pattern.turns[0]}}
+    sites = TrafficSites(code, [4, 4, 4], {}, seen, {}, (4, 1, 1), 132)
+    assert sites.told_by_requests([4, 4, 4]) == [4, 12, 4]
 
 
 def test_what_comes_along_and_what_goes_together_is_seen() -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpuprof.copy_engine import GRANULE_BYTES
 from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, numbered, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
 from gpuprof.executor.lanes.tally import Costs
 from gpuprof.executor.memory.banks import wavefronts
@@ -87,6 +87,16 @@ class SharedPattern:
         per_warp = {"wavefronts": total, "bank_conflicts": total - ideal}
         summed = {event: mask.per_block(each.reshape(*leading, 1)) for event, each in per_warp.items()}
         return {"requests": mask.warp_count, **summed}
+
+    @cached_property
+    def turns(self) -> Counts:
+        """How many lanes of each warp have the address that most of them have, summed over each block."""
+        shape = (*np.broadcast_shapes(self.address.shape[:2], self.mask.lanes.shape[:2]), 32)
+        active = np.broadcast_to(self.mask.lanes, shape)
+        # Idle lanes have one of their own.
+        each = np.where(active, np.broadcast_to(self.address, shape), -1 - np.arange(32))
+        alike = (each[..., None] == each[..., None, :]).sum(axis=-1, where=active[..., None])
+        return self.mask.per_block(alike.max(axis=-1, keepdims=True, initial=0))
 
     @property
     def leading(self) -> int:

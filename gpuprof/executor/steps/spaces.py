@@ -225,6 +225,8 @@ class SharedSpace:
     ) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
+        if self.request.site is not None:
+            batch.tally.add(self.request.site, "turns", pattern.turns)
         old: Lanes = np.zeros(batch.shape, dtype=moved_dtype(self.request.size))
         failed = None
         if not batch.events.address_only:
