@@ -9,21 +9,23 @@ template <int BYTES, int AROUND = 0>
 static __device__ __forceinline__ void copy(void *target, const void *source, bool exists = true)
 {
     const unsigned address = (unsigned)__cvta_generic_to_shared(target);
-    if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
-                     : "memory");
+#define COPY(HOW)                                                                                                       \
+    asm volatile("cp.async." HOW " [%0], [%1], %3, %2;" ::"r"(address), "l"(source), "r"(exists ? BYTES : 0),           \
+                 "n"(BYTES)                                                                                              \
+                 : "memory")
+    if (BYTES == 16 && AROUND == 128)
+        COPY("cg.shared.global.L2::128B");
+    else if (BYTES == 16 && AROUND == 256)
+        COPY("cg.shared.global.L2::256B");
+    else if (BYTES == 16)
+        COPY("cg.shared.global");
     else if (AROUND == 128)
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
-                     "r"(exists ? BYTES : 0), "n"(BYTES)
-                     : "memory");
+        COPY("ca.shared.global.L2::128B");
     else if (AROUND == 256)
-        asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
-                     "r"(exists ? BYTES : 0), "n"(BYTES)
-                     : "memory");
+        COPY("ca.shared.global.L2::256B");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
-                     "r"(exists ? BYTES : 0), "n"(BYTES)
-                     : "memory");
+        COPY("ca.shared.global");
+#undef COPY
 }
 static __device__ __forceinline__ void close_group()
 {
