@@ -112,6 +112,12 @@ def _kernel(
         code = partial(cute_code, function, values, block, arch)
     made = compile_with(who, code, timeout_s)
     name, file = _name_of(function), plain.__code__.co_filename
+    launched_as = Launch(
+        made.entry or name,
+        tuple(arguments),
+        dynamic_shared_bytes=str(made.shared_bytes),
+        cooperative="%envreg" in made.ptx,  # the grid's barrier
+    )
     return Kernel(
         id=name,
         file_name=Path(file).name,
@@ -119,7 +125,7 @@ def _kernel(
         operation=read.operation.name,
         title=name,
         dtypes=(read.dtype,),
-        launches=(Launch(made.entry or name, tuple(arguments), dynamic_shared_bytes=str(made.shared_bytes)),),
+        launches=(launched_as,),
         any_block=True,
         rung=rung,
         built=Built(made.ptx, made.cubin, f"{who} {version_of(*packages)}", made.error),

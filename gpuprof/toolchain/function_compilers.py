@@ -141,6 +141,17 @@ def _entry_of(ptx: str) -> str:
     return plain if sum(function_of(entry) == plain for entry in entries) == 1 else entries[0]
 
 
+#: What CUDA's device runtime has for a grid's barrier, which Numba links: NVRTC keeps these names to itself.
+_GRID_BARRIER = """
+#include <cooperative_groups.h>
+extern "C" __device__ unsigned long long gridCGGetIntrinsicHandle(int) { return 1; }
+extern "C" __device__ int gridCGSynchronize(unsigned long long, int) {
+    cooperative_groups::this_grid().sync();
+    return 0;
+}
+"""
+
+
 def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
     """Code for values of these types, arrays among them."""
     from numba import typeof, void
@@ -160,6 +171,9 @@ def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionC
         fastmath=bool(function.targetoptions.get("fastmath")),
         output="ptx",
     )
+    if "cudaCGSynchronize" in ptx:
+        ptx = ptx.replace("cudaCG", "gridCG")
+        parts.append(_device_functions(_GRID_BARRIER, "grid.cu", target)[0])
     for part in parts:  # what else is linked, such as the operators of fp16
         if not isinstance(part, str):
             raise ValueError(f"it links {part.name}, which is no CUDA C++")

@@ -12,6 +12,7 @@ import gpuprof
 
 pytest.importorskip("numba.cuda")
 from numba import cuda, float32
+from numba.cuda import cg
 
 pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
 
@@ -91,6 +92,14 @@ def halves(out, x, y, a):
 
 
 @cuda.jit
+def passed_on(out):
+    column, grid = cuda.grid(1), cg.this_grid()
+    for row in range(1, out.shape[0]):
+        out[row, column] = out[row - 1, out.shape[1] - column - 1] + 1
+        grid.sync()
+
+
+@cuda.jit
 def past_the_end(out, x, y, a):
     i = cuda.grid(1)
     out[i] = a * x[i] + y[i]  # here
@@ -132,6 +141,7 @@ CASES = {
         128,
         {},
     ),
+    "passed_on": (passed_on, {"out": np.zeros((5, 64))}, np.arange(5.0)[:, None] + np.zeros(64), 2, 32, {}),
 }
 
 
