@@ -328,16 +328,18 @@ class _Body:
                     opcode = (*opcode, f"{'dabc'[i]}{picked[0]}")
                     parts[i] = part[: picked.start()]
         operands = tuple(map(self._operand, parts))
-        if opcode[0] in ("ld", "st", "atom", "red"):
+        if self.spaces and opcode[0] in ("ld", "st", "atom", "red"):
             opcode = self._placed(opcode, operands)
         line = self.ptx_line if self.own_lines else self.line
         return Instruction(opcode, operands, guard, negated, line, self.ptx_line)
 
     def _placed(self, opcode: tuple[str, ...], operands: tuple[Operand, ...]) -> tuple[str, ...]:
         """Say of an access to a variable by its name where that is, as ptxas does."""
-        bases = (each.base for each in operands if isinstance(each, Mem) and isinstance(each.base, Sym))
-        space = next((self.spaces[base.name] for base in bases if base.name in self.spaces), "")
-        return (opcode[0], space, *opcode[1:]) if space and space not in opcode else opcode
+        for each in operands[:2]:
+            if isinstance(each, Mem) and isinstance(each.base, Sym):
+                space = self.spaces.get(each.base.name)
+                return (opcode[0], space, *opcode[1:]) if space and space not in opcode else opcode
+        return opcode
 
     def _moved(self, item: Instruction) -> Iterator[Instruction]:
         """The moves of the elements of a vector, all read before any is written."""
