@@ -32,6 +32,7 @@ SPECIAL = {
     "short_k": "36x132x7",
     "dmma": "36x132x36",
     "realigned": "37x133x141",
+    "smem_sectors": "101x133",
     **dict.fromkeys(("packed", "tf32_packed"), "37x133x41"),
 }
 USUAL = {
