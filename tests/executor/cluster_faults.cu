@@ -224,6 +224,15 @@ BODY
     row[t] = 0; meet();
     out[t] = remote(mapped(row, other) + 2);
 
+//:: misaligned as a whole, where one word of four is loaded
+//: kind = "MISALIGNED"
+//: words = "which is not a multiple of 16"
+//: line = "ld.shared.v4"
+    row[t] = 0; meet();
+    float unused;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %1, %1}, [%2];" // planted
+        : "=f"(out[t]), "=f"(unused) : "r"(unsigned(__cvta_generic_to_shared(row + t))));
+
 //:: memory that nobody wrote
 //: kind = "UNINITIALISED_SHARED"
 //: words = "reads byte 0 of the shared memory of rank 1, which was never written"

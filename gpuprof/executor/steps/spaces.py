@@ -274,9 +274,9 @@ class SharedSpace:
             away = mask.lanes & (place // batch.layout.stride != batch.layout.rank_of_warp)
             if request.site is not None and away.any():
                 batch.tally.remote.add(request.site)
-        else:
-            if not self.parts:
-                check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+        elif not self.parts:
+            check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+        if request.vector or not batch.layout.several:
             check_alignment(batch, request, address, mask, shared=True)
         return SharedPattern(
             address, request.offset, mask, request.size, batch.shared.block_bytes, load=load, place=place
