@@ -175,6 +175,19 @@ def test_what_loads_for_nothing_met_is_no_race_to_make(monkeypatch):
     assert not made
 
 
+def test_what_a_load_met_stands_where_it_did_when_bytes_are_accessed_since():
+    source = """extern "C" __global__ void k(int *a) {
+        asm volatile("{.reg .pred p; setp.eq.s32 p, %1, 0; @p st.global.s32 [%0 + 32], 7;}"
+            :: "l"(a), "r"(blockIdx.x) : "memory");
+        const int v = a[8];
+        asm volatile("{.reg .pred p; .reg .b32 c; ld.global.s8 c, [%0 + 64]; setp.ne.s32 p, %2, 0;"
+            "@p st.global.s32 [%0], %1;}" :: "l"(a), "r"(v + 1), "r"(blockIdx.x) : "memory");
+    }"""
+    fault = caught(source, np.zeros(32, np.int32), block=(1, 1, 1), grid=(2, 1, 1))
+    assert fault.kind is FaultKind.GLOBAL_RACE
+    assert "element 8" in fault.detail
+
+
 @pytest.mark.parametrize(
     ("first", "stores", "races"),
     [

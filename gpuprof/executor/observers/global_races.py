@@ -353,7 +353,8 @@ class Shadow(Observer):
         lines, idle = one.order.timeline.lines, other is Manner.IDLE_READ
         for rows, stamps in accesses.unordered(one.order, granules, owners):
             for row, stamp in zip(rows.tolist(), stamps.tolist(), strict=True):
-                met = one, granules[row], owners[row], stamp, Manner.READ if idle else other
+                start = int(granules[row]) * self._granule
+                met = one, start, owners[row], stamp, Manner.READ if idle else other
                 line, thread, writer = one.line, int(owners[row]), thread_of(stamp)
                 if idle:
                     line, thread, writer = lines[moment_of(stamp)], writer, thread
@@ -393,13 +394,13 @@ class Shadow(Observer):
         stamps, start = one.who[first] << MOMENT_BITS | one.moment, one.place[second] * one.size
         self.races.meetings.add(self.buffer, one, one.who[second], stamps, start, one.manner, reads=False)
 
-    def _report(self, *met: Any, **how: Any) -> None:
-        self.races.report(self._race(*met, **how))
+    def _report(self, one: MemoryOperation, granule: int, *met: Any, **how: Any) -> None:
+        self.races.report(self._race(one, int(granule) * self._granule, *met, **how))
 
     def _race(
         self,
         one: MemoryOperation,
-        granule: int,
+        start: int,
         who: int,
         stamp: int,
         other: Manner = Manner.WRITE,
@@ -407,7 +408,7 @@ class Shadow(Observer):
         text: str = "",
         sizes: tuple[int, int] = (0, 0),
     ) -> KernelFault:
-        where, address = self.buffer.place(int(granule) * self._granule)
+        where, address = self.buffer.place(start)
         lines, earlier = one.order.timeline.lines, thread_of(stamp)
         (thread, block), (other_thread, other_block) = map(self.races.named, (int(who), earlier))
         met = f"thread {other_thread}" if earlier != who else "another thread"
