@@ -348,14 +348,14 @@ class _Decoder:
             architecture=module.architecture,
         )
         flow = _flow(function)
-        # What is narrowed and merged below still stands where it stood.
+        narrow_vector_loads(flow)
+        # What is merged below still stands where it stood.
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
         places = {
             v.name: SharedPlace(v.align) if v.extern else SharedPlace.at(self.offsets[v.name], v.align)
             for v in shared
         }
-        narrow_vector_loads(flow)
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
         addresses |= self.interface.functions

@@ -11,7 +11,7 @@ several blocks speaks for their sum.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
 from math import gcd
@@ -51,6 +51,10 @@ class PtxText:
     def moves_data(self, line: int) -> bool:
         """Whether a line becomes one instruction: a load, a store, a copy, an atomic operation, a barrier."""
         return bool(_MOVES_DATA.match(self._lines[line - 1]))
+
+    def statements(self, line: int) -> int:
+        """How many end in a line, or one if it goes on in the next."""
+        return max(1, self._lines[line - 1].count(";"))
 
     def copies(self, line: int) -> bool:
         """Whether a line is an asynchronous copy, or of a group of them."""
@@ -171,7 +175,7 @@ def link(
     # The executor ends threads where they jump to a lone end.
     counted = [() if len(block) == 1 and block[0][0] in text.ends else block for block in places]
     own = loops_of(code.blocks)
-    finder = _AnchorFinder(code, _homes(counted), text, loops, waits)
+    finder = _AnchorFinder(code, counted, text, loops, waits)
     anchors = tuple(finder.anchors(number, own) for number in range(len(code.blocks)))
     copies = tuple(finder.copies(own))
     unrolled = {one.loop for one in copies}
@@ -228,13 +232,14 @@ class _AnchorFinder:
     def __init__(
         self,
         code: MachineCode,
-        homes: Mapping[int, tuple[int, ...]],
+        counted: Sequence[Sequence[tuple[int, int]]],
         text: PtxText,
         loops: Mapping[int, Loop],
         waits: Set[int],
     ) -> None:
         self.code = code
-        self.homes = homes
+        self.counted = counted
+        self.homes = homes = _homes(counted)
         self.text = text
         self.loops = loops
         #: Lines of loops that only wait, which say how long the executor's threads waited, and no card's.
@@ -334,7 +339,8 @@ class _AnchorFinder:
             if header is None:
                 continue
             if homes[0] in self.loops[header].each_iteration or self._is_guarded(line, opcode):
-                pattern = tuple(sorted(where.items()))
+                each = self._of_an_iteration(line, where.values())
+                pattern = tuple(sorted((number, times // each) for number, times in where.items()))
                 found[header].setdefault(pattern, []).append((line, opcode))
                 if name in FIXED | _LOADS:
                     moves[header].add(pattern if self.text.moves_data(line) else ())
@@ -356,6 +362,12 @@ class _AnchorFinder:
                     {number: [one // whole for one in each] for number, each in guarded.items()},
                 )
 
+    def _of_an_iteration(self, line: int, times: Collection[int]) -> int:
+        """How many of a line's instructions one iteration has: of a vector two words may be loaded apart."""
+        listed = [one for one, _ in self.counted[self.homes[line][0]]].count(line)
+        each = max(1, listed // self.text.statements(line))
+        return 1 if any(count % each for count in times) else each
+
     def _guards(self, line: int, opcode: str) -> dict[int, Counter[str]]:
         """Return how many of what a line became of an opcode are under each predicate, by block."""
         return {
@@ -375,7 +387,12 @@ class _AnchorFinder:
         """Return how many copies are under each predicate, of blocks with none without, unlike others."""
         for one in alike:
             guards = self._guards(*one)
-            under = {number: sorted(each.values()) for number, each in guards.items() if "" not in each}
+            each = self._of_an_iteration(one[0], self.places[one].values())
+            under = {
+                number: sorted(times // each for times in found.values())
+                for number, found in guards.items()
+                if "" not in found
+            }
             if under and len(under) < len(guards):
                 return under
         return {}

@@ -113,6 +113,26 @@ extern "C" __global__ void column(const float *in, float *out, int turns, int wi
     assert counts.opcodes["STG"].low == counters["global_store_requests"]
 
 
+@pytest.mark.parametrize("unrolled", [1, 4])
+def test_words_of_a_vector_that_are_loaded_apart_are_of_one_iteration(unrolled):
+    source = f"""
+extern "C" __global__ void products(const float4 *in, float *out, int turns)
+{{
+    float sum = 0;
+#pragma unroll {unrolled}
+    for (int turn = 0; turn < turns; ++turn) {{
+        const float4 four = in[32 * turn + threadIdx.x];
+        sum = fmaf(four.x, four.z, sum);
+    }}
+    out[threadIdx.x] = sum;
+}}"""
+    counts, counters = executed(source, "products", 1, 32, 9)
+    assert counters["global_load_requests"] == 2 * 9
+    assert counts.opcodes["LDG"] == Between(18, 18)
+    assert counts.opcodes["FFMA"] == Between(9, 9)
+    assert counts.total.exact
+
+
 def test_copies_and_barriers_of_a_loop_that_is_straight_code_are_those_of_its_iterations():
     """ptxas leaves no loop; before each group of copies is waited for it loads from shared memory, never."""
     source = """
