@@ -60,6 +60,7 @@ _ROLES = 8
 _UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
 #: Of shared memory, that a pass stores.
 _PASS_BYTES = 128
+_WORKING = "Some of its warps work for others in a way that is not modelled."
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
 #: How often a warp may try a compare-and-swap on average and still be played.
 _MOST_TRIES = 2
@@ -287,7 +288,10 @@ def _cycles(
     def play(count: int, ways: Sequence[Sequence[int]], played: Sequence[Sequence[Step]]) -> Played:
         most = min(resident, count)
         player = StreamingMultiprocessor(played, ways, warps, most, rates, copies, fed, turns)
-        return player.play(count)
+        found = player.play(count)
+        if len(found.ends) < count:
+            raise NotModelled(_WORKING)
+        return found
 
     shared = _shared(steps, times, rates)
     least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, *shared.values()))
@@ -505,7 +509,7 @@ def _turns(
         [sum(step.kind is kind for step in path) for path in gone]
         for kind in (StepKind.PHASE, StepKind.ARRIVAL)
     )
-    if all(brings) or not all(waits) or not all(given):
+    if len({*brings}) < 2 or not all(waits) or not all(given):
         return None
     bringing = brings.index(True)
     keeping = StepKind.COPY, StepKind.SHARED
@@ -544,7 +548,7 @@ def _fed(
         or not waits
         or any(step.kind == StepKind.BULK for number in working for step in steps[number])
     ):
-        raise NotModelled("Some of its warps work for others in a way that is not modelled.")
+        raise NotModelled(_WORKING)
     brought = [(count * step.asked.sectors, step) for count, step in copies]
     whole = sum(sectors for sectors, _ in brought)
     distant = sum(sectors * step.asked.distant for sectors, step in brought) / max(1.0, whole)

@@ -513,6 +513,24 @@ def test_warps_that_bring_tiles_may_take_longer_than_others() -> None:
     assert brought.high_us / brought.us == pytest.approx(1.3 * plain.high_us / plain.us)
 
 
+@pytest.mark.parametrize(("loads", "waits"), [(0, 1), (4, 2)])
+def test_warps_that_wait_for_each_other_without_tiles_are_told_apart(loads: int, waits: int) -> None:
+    wait, arrive = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", "SYNCS.ARRIVE.TRANS64 RZ, [UR4], R0"
+    code = code_of(
+        (["BRA 2"], (1, 2)),
+        ([wait, *["LDG.E R2, [R4]", "FADD R0, R0, R2"] * loads, arrive, "BRA 1"], (1, 3)),
+        ([*[wait] * waits, *["FADD R0, R0, R2"] * 40, arrive, "BRA 2"], (2, 3)),
+        (["EXIT"], ()),
+    )
+    halves = [frozenset({2})] * 4 + [frozenset({1})] * 4
+    launch = replace(launch_of(code, [1, 20, 20, 1], 132, distant=0.0), left_out=halves, shared_bytes=1)
+    if loads:  # a tile for two that are waited for, and room for one
+        with pytest.raises(NotModelled, match="work for others"):
+            modelled([launch], H200)
+    else:
+        assert modelled([launch], H200).us > 1.8
+
+
 def test_some_warps_of_a_block_do_more() -> None:
     code = code_of((["BRA 2"], (1, 2)), (["LDG.E R2, [R4]", "FADD R0, R0, R2"], (2,)), (["EXIT"], ()))
     half, whole = (modelled([launch_of(code, [1, n, 1], 1056, sectors=64.0)], H200).us for n in (0.5, 1))
