@@ -51,12 +51,18 @@ def test_syntax_that_is_not_modelled_is_named(text, name):
     [
         ("mov.b64{%r1, %r2}, %rd1;", "mov.b64 {%r1, %r2}, %rd1;"),
         ("st.shared.b32[%r3+4], %r1;", "st.shared.b32 [%r3 + 0x4], %r1;"),
+        ("mov.b32%r1, 5;", "mov.b32 %r1, 5;"),
         ("@ %p1 add.s32 %r1, %r2, 7;", "@%p1 add.s32 %r1, %r2, 7;"),
         ("@! %p1 add.s32 %r1, %r2, 7;", "@!%p1 add.s32 %r1, %r2, 7;"),
     ],
 )
 def test_blanks_are_where_people_write_them(text, usual):
     assert one(text) == one(usual)
+
+
+def test_a_parameter_may_be_called_like_a_shared_variable():
+    module = parse(".shared .b32 x;\n.func f(.param .b32 x)\n{\nld.param.b32 r, [x];\n}")
+    assert module.functions["f"].body[0].opcode == ("ld", "param", "b32")
 
 
 def test_an_address_that_is_computed_in_the_text_is_named():

@@ -46,8 +46,9 @@ _VARIABLE = re.compile(
 _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
 _PASSED_VECTOR = re.compile(r"\.reg\s*\.v([24])\s*\.(\w+)\s+([\w$%]+)")
 _GUARD = re.compile(r"@\s*(!?)\s*([\w$%]+)\s+")
-#: Its operands' bracket may follow at once, as strings of inline PTX that are written side by side give.
-_MNEMONIC = re.compile(r"\S[^\s{\[(]*")
+#: Its operands may follow at once, as strings of inline PTX that are written side by side give.
+_MNEMONIC = re.compile(r"\S[^\s{\[(%]*")
+_SPACES = frozenset(("global", "shared", "local", "param", "const"))
 #: A predicate is passed as an integer.
 _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "pred": 4}
 
@@ -122,11 +123,15 @@ def _variable(text: str) -> Variable:
     if item == 0:
         raise UnsupportedInstruction(f".{space} .{kind} variable", 0)
     vector_size = item * int(vector or 1)
-    size = vector_size * prod(int(extent or 0) for extent in re.findall(r"\[\s*(\d*)", extents))
+    counts = [int(extent or 0) for extent in re.findall(r"\[\s*(\d*)", extents)]
+    size = vector_size * prod(counts)
     data: bytes | None = None
     references: tuple[Reference, ...] = ()
     if initial is not None:
-        data, references = _initial_content(initial, item, size)
+        data, references = _initial_content(initial, item)
+        row = vector_size * prod(counts[1:])
+        size = size or -(-len(data) // row) * row  # as many rows as are given
+        data = data.ljust(size, b"\0")
     return Variable(name, space, int(align or vector_size), size, data, extern, references)
 
 
@@ -338,7 +343,7 @@ class _Body:
         for each in operands[:2]:
             if isinstance(each, Mem) and isinstance(each.base, Sym):
                 space = self.spaces.get(each.base.name)
-                return (opcode[0], space, *opcode[1:]) if space and space not in opcode else opcode
+                return (opcode[0], space, *opcode[1:]) if space and _SPACES.isdisjoint(opcode) else opcode
         return opcode
 
     def _moved(self, item: Instruction) -> Iterator[Instruction]:
@@ -474,10 +479,10 @@ _GENERIC = re.compile(r"generic\s*\(\s*([\w$]+)\s*\)")
 _SYMBOL = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:([+-])\s*(\d+))?$")
 
 
-def _initial_content(text: str, item: int, size: int) -> tuple[bytes, tuple[Reference, ...]]:
+def _initial_content(text: str, item: int) -> tuple[bytes, tuple[Reference, ...]]:
     """Return the bytes that an initialiser gives, with zeros in the place of addresses, and these.
 
-    `item` and `size` are the bytes of an element and of the variable.
+    `item` are the bytes of an element.
     """
     content, references = b"", []
     for word in text.replace("{", " ").replace("}", " ").split(","):
@@ -488,7 +493,7 @@ def _initial_content(text: str, item: int, size: int) -> tuple[bytes, tuple[Refe
         if literal is None:
             references.append(_reference(word, len(content), item))
         content += ((_held(literal, item) if literal else 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
-    return content.ljust(size, b"\0"), tuple(references)
+    return content, tuple(references)
 
 
 def _held(literal: Imm, size: int) -> int:
