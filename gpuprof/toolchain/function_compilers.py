@@ -171,7 +171,7 @@ def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionC
         fastmath=bool(function.targetoptions.get("fastmath")),
         output="ptx",
     )
-    if "cudaCGSynchronize" in ptx:
+    if "cudaCGGetIntrinsicHandle" in ptx:
         ptx = ptx.replace("cudaCG", "gridCG")
         parts.append(_device_functions(_GRID_BARRIER, "grid.cu", target)[0])
     for part in parts:  # what else is linked, such as the operators of fp16

@@ -39,7 +39,7 @@ def saxpy(out, x, y, a):
 
 @cuda.jit
 def turned(out, z, pairs):
-    i = cuda.grid(1)
+    i, _ = cuda.grid(1), cg.this_grid()  # which nobody waits for
     if i < out.size:
         out[i] = z[i] * z[i] + float32(pairs[i].a * pairs[i].b)
 
