@@ -35,7 +35,7 @@ title = "TF32, rows of any length, gathered"
 dtypes = ["tf32"]
 rung = 696.4
 shape_of = "tf32"
-idea = "As wgmma_gathered: for a C of few tiles whose rows the copy engine does not take, the warpgroup that fetches loads them element by element."
+idea = "As wgmma_gathered: for a C of few tiles whose rows the copy engine does not take, the warpgroup that fetches copies them."
 after = "tf32_split"
 change = "128 threads fetch, not one: pipe_lsu_instructions rise. No block waits for all others, as where rows are packed first."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
@@ -76,6 +76,10 @@ WAYS = [0, 1, 2, 3, 4, 6, 8]
 [[require]]
 condition = "(DEEP == 0 or DEEP >= 2) and 0 <= WAYS and WAYS <= 8"
 because = "{id} shares a tile's k among at most 8 blocks, and computes from one of DEEP tiles while another fills"
+
+[[require]]
+condition = "not TOGETHER or real_bytes == 2"
+because = "{id} has warps that fetch alone: TOGETHER is for halves"
 
 [[require]]
 condition = "not TOGETHER or K <= BK and CLUSTER == 1"
