@@ -63,11 +63,12 @@ class _Scale:
         self.threads: list[float] = result.block_threads.tolist()
         self.block_parted: list[float] = result.block_parted.tolist()
         self.turns = result.loop_iterations
-        #: Warps of which a lane made an access, by its line of the PTX text.
-        self.requests: dict[int | None, float] = defaultdict(float)
+        asked: defaultdict[int | None, list[float]] = defaultdict(list)
         for site, counted in result.sites:
-            if "requests" in counted:
-                self.requests[site.ptx_line] += counted["requests"]
+            if "requests" in counted and site.family != "async_copy_shared":
+                asked[site.ptx_line].append(counted["requests"])
+        #: Warps of which a lane made an access, by its line of the PTX text; lanes of one may go elsewhere.
+        self.requests = {line: max(each) for line, each in asked.items() if sum(map(bool, each)) < 2}
         count = len(self.blocks)
         self.low, self.high = [0.0] * count, [inf] * count
         self.before = predecessors(self.blocks)

@@ -378,8 +378,16 @@ def test_a_loop_is_made_in_pieces_of_which_some_may_be_left_out(stores, turns, w
     assert found == [(8 * times, 8 * times) for times in weights]
 
 
-@pytest.mark.parametrize(("sites", "stored"), [((), (0, 8)), ((Site("global_store", 0, 2),), (5, 5))])
-def test_warps_that_skip_a_last_store_may_end_before_it(sites, stored):
+@pytest.mark.parametrize(
+    ("families", "stored"),
+    [
+        ((), (0, 8)),
+        (("global_store",), (5, 5)),
+        (("global_store", "shared_store"), (0, 8)),  # of how many warps lanes went to both is not known
+        (("async_copy", "async_copy_shared"), (5, 5)),
+    ],
+)
+def test_warps_that_skip_a_last_store_may_end_before_it(families, stored):
     """As Triton stores a sum: `@%p1 st` is the last that some warps do, and the others have ended."""
     ptx = "ld.u32 %r1, [%rd1];\n@%p1 st.u32 [%rd2], %r1;\nret;"
     first = [SassInstruction(0, "", "LDG.E", "", 1), SassInstruction(0, "P0", "EXIT", "", 2)]
@@ -391,7 +399,7 @@ def test_warps_that_skip_a_last_store_may_end_before_it(sites, stored):
         block_threads=np.array([256.0]),
         block_parted=np.zeros(1),
         loop_iterations={},
-        sites=tuple((site, {"requests": 5.0}) for site in sites),
+        sites=tuple((Site(family, 0, 2), {"requests": 5.0}) for family in families),
     )
     found = link(MachineCode(blocks, complete=True), ptx, [[(1, 1), (2, 1), (3, 1)]], {}, set())
     assert weigh(found, result) == [(8, 8), stored]
