@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
 problem = "gemm"
+dtypes = ["bf16", "f16"]
 
 [[variants]]
 id = "wgmma_gathered"
 title = "Rows of any length, gathered"
-dtypes = ["bf16", "f16"]
 rung = 675.8
 shape_of = "wgmma_producer"
 idea = "For a C of few tiles whose rows the copy engine does not take: the warpgroup that fetches copies them, 4 to 16 bytes at once where rows start at multiples of so many, to where the copy engine would put them."
@@ -14,10 +14,12 @@ after = "wgmma_split"
 change = "128 threads fetch, not one: pipe_lsu_instructions rise. No block waits for all others, as where rows are packed first."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 
+[variants.moves]
+pipe_lsu_instructions = "rises"
+
 [[variants]]
 id = "wgmma_gathered_short"
 title = "A short k, gathered"
-dtypes = ["bf16", "f16"]
 rung = 675.85
 shape_of = "wgmma_producer"
 idea = "A single tile of k leaves nothing to fetch while it is multiplied: the same warpgroup does both, and an SM holds twice as many blocks."
@@ -29,23 +31,6 @@ parameters = { TOGETHER = 1 }
 [variants.moves]
 block_threads = "falls"
 
-[[variants]]
-id = "tf32_gathered"
-title = "TF32, rows of any length, gathered"
-dtypes = ["tf32"]
-rung = 696.4
-shape_of = "tf32"
-idea = "As wgmma_gathered: for a C of few tiles whose rows the copy engine does not take, the warpgroup that fetches copies them."
-after = "tf32_split"
-change = "128 threads fetch, not one: pipe_lsu_instructions rise. No block waits for all others, as where rows are packed first."
-bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
-entry = "tf32"
-launch = { grid = ["CLUSTER * TILES"], dynamic_shared_bytes = "128 * STAGES * (BM + BN)" }
-define = { SHARING = 1, SPLIT = 1, PANEL = 8 }
-
-[moves]
-pipe_lsu_instructions = "rises"
-
 [[launches]]
 entry = "wgmma_split"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
@@ -56,13 +41,13 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + BM)"
 [constants]
 BM = 64 # rows of C per block
 BN = 64 # columns
-BK = "128 // real_bytes" # k per tile
-A_WIDTH = "16 if K * real_bytes % 16 == 0 else 8 if K * real_bytes % 8 == 0 else 4 if K * real_bytes % 4 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
-B_WIDTH = "16 if N * real_bytes % 16 == 0 else 8 if N * real_bytes % 8 == 0 else 4 if N * real_bytes % 4 == 0 else 2" # of B
+BK = 64 # k per tile
+A_WIDTH = "16 if K % 8 == 0 else 8 if K % 4 == 0 else 4 if K % 2 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
+B_WIDTH = "16 if N % 8 == 0 else 8 if N % 4 == 0 else 4 if N % 2 == 0 else 2" # of B
 TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
 CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count or TOGETHER else max(2, min(8, 3 * sm_count // (4 * TILES)))"
 STAGES = "1 if TOGETHER else DEEP if DEEP else 4 if TILES <= 2 * sm_count else 3" # tiles in shared memory: with three an SM has room for a third block
-RESIDENT = "8 if TOGETHER else 3 if real_bytes == 4 and TILES > 2 * sm_count else 2" # blocks that an SM has registers for
+RESIDENT = "8 if TOGETHER else 2" # blocks that an SM has registers for
 
 [parameters]
 DEEP = 0 # tiles in shared memory; 0: as many as leave room for the blocks
@@ -78,10 +63,6 @@ condition = "(DEEP == 0 or DEEP >= 2) and 0 <= WAYS and WAYS <= 8"
 because = "{id} shares a tile's k among at most 8 blocks, and computes from one of DEEP tiles while another fills"
 
 [[require]]
-condition = "not TOGETHER or real_bytes == 2"
-because = "{id} has warps that fetch alone: TOGETHER is for halves"
-
-[[require]]
 condition = "not TOGETHER or K <= BK and CLUSTER == 1"
 because = "{id} has a single tile of k, K of at most 64, for which no blocks meet"
 
@@ -91,8 +72,4 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define GATHERED
-#if BK == 32
-#include "tf32.cu"
-#else
 #include "wgmma_split.cu"
-#endif
