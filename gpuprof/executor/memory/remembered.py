@@ -14,10 +14,14 @@ T = TypeVar("T")
 _TIMES, _ELEMENTS = 128, 1 << 16
 
 
+def _alike(_: object) -> int:
+    return 1
+
+
 class Kept(Generic[T]):
     """Things by their content: equal ones are one object. All are forgotten if they weigh too much."""
 
-    def __init__(self, limit: int, weigh: Callable[[T], int] = lambda _: 1) -> None:
+    def __init__(self, limit: int, weigh: Callable[[T], int] = _alike) -> None:
         self._limit, self._weigh, self._weight = limit, weigh, 0
         self._known: dict[object, T] = {}
 
