@@ -28,7 +28,9 @@ _BRANCH = re.compile(r"\s*@!?[\w$%]+\s+bra(?:\.uni)?\s+([\w$]+)\s*;")
 _LABEL = re.compile(r"\s*([\w$]+):(?!:)")
 #: Instructions that read or write local memory, or any.
 _ACCESS = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st)\.(?!shared|global|param|const)")
-_MOVES_DATA = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red|bar|cp\.async)\.")
+_ONE = re.compile(
+    r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red|bar|barrier|shfl|vote|match|redux|cp\.async)\."
+)
 
 
 class PtxText:
@@ -48,9 +50,9 @@ class PtxText:
         """Whether a line may read or write local memory."""
         return bool(_ACCESS.match(self._lines[line - 1]))
 
-    def moves_data(self, line: int) -> bool:
-        """Whether a line becomes one instruction: a load, a store, a copy, an atomic operation, a barrier."""
-        return bool(_MOVES_DATA.match(self._lines[line - 1]))
+    def becomes_one(self, line: int) -> bool:
+        """Whether a line becomes one instruction: a load, store, copy, atomic, barrier, shuffle or vote."""
+        return bool(_ONE.match(self._lines[line - 1]))
 
     def statements(self, line: int) -> int:
         """How many end in a line, or one if it goes on in the next."""
@@ -109,14 +111,16 @@ class Anchors(Struct):
     """Execution-count anchors of one block of machine code: PTX lines that tell how often it runs.
 
     `fixed` lines have instructions that never leave their block; of `guarded` ones, under a predicate, the
-    block runs at least as often. None of these, of `loads` and of `others` stands in another block. For the
-    threads, not warps, of `lanes` the block runs. `branches` are those that end it, which ptxas may have made
-    one. The access of line `made` stands here alone, behind a branch that its predicate became: the block
-    runs for warps of which a lane makes it.
+    block runs at least as often. Those that become one instruction each stand here so many `times`: once for
+    each iteration of a loop that ptxas made straight code. None of these, of `loads` and of `others` stands
+    in another block. For the threads, not warps, of `lanes` the block runs. `branches` are those that end it,
+    which ptxas may have made one. The access of line `made` stands here alone, behind a branch that its
+    predicate became: the block runs for warps of which a lane makes it.
     """
 
     fixed: list[int] = []
     guarded: list[int] = []
+    times: dict[int, int] = {}
     loads: list[int] = []
     others: list[int] = []
     lanes: int | None = None
@@ -297,7 +301,12 @@ class _AnchorFinder:
                     # A loop that asks before each iteration may have been made one that asks behind it.
                     (found.others if turns else found.fixed).append(found.branches[-1])
             elif one.name in FIXED or one.is_system_call:
-                (found.guarded if one.guard else found.fixed).append(one.line)
+                times = self.places[one.line, one.opcode][number]
+                if times == 1 or self.text.becomes_one(one.line):
+                    (found.guarded if one.guard else found.fixed).append(one.line)
+                    found.times[one.line] = times
+                else:
+                    found.loads.append(one.line)
             elif one.name in _LOADS:
                 (found.guarded if one.guard else found.loads).append(one.line)
             elif not one.guard and len(self.spread[one.line]) == 1 and not _may_stand_anywhere(one):
@@ -343,19 +352,17 @@ class _AnchorFinder:
                 pattern = tuple(sorted((number, times // each) for number, times in where.items()))
                 found[header].setdefault(pattern, []).append((line, opcode))
                 if name in FIXED | _LOADS:
-                    moves[header].add(pattern if self.text.moves_data(line) else ())
+                    moves[header].add(pattern if self.text.becomes_one(line) else ())
         for loop, patterns in found.items():
             pattern, alike = max(patterns.items(), key=lambda one: len(one[1]))
             factors = dict(pattern)
             # One instruction may stand in two blocks for other reasons.
             copied = max(factors.values()) > min(factors.values()) or len(factors) > 2
-            # A line may become several in one block, but those of all loads and stores do not.
             alone = moves[loop] == {pattern}
-            several = len(factors) == 1 and max(factors.values()) > 1 and alone
             peeled = len(factors) == 2 and alone and goes_into(min(factors), max(factors), own)
-            if (copied or several or peeled) and len(alike) >= _MOST * sum(map(len, patterns.values())):
+            if (copied or peeled) and len(alike) >= _MOST * sum(map(len, patterns.values())):
                 guarded = self._guarded(alike)
-                whole = 1 if several else gcd(*factors.values(), *chain(*guarded.values()))
+                whole = gcd(*factors.values(), *chain(*guarded.values()))
                 yield Copies(
                     loop,
                     {number: factor // whole for number, factor in factors.items()},

@@ -36,11 +36,12 @@ def weigh(link: Link, result: LaunchResult) -> Weights:
             scale.settle(number, [scale.count(anchors.lanes, scale.threads)])
             scale.entries[number] = scale.count(anchors.lanes)
         elif anchors.fixed:
-            scale.settle(number, [scale.count(line) for line in anchors.fixed])
+            scale.settle(number, [scale.count(line) / anchors.times.get(line, 1) for line in anchors.fixed])
         elif anchors.made in scale.requests:
             scale.settle(number, [scale.requests[anchors.made]])
         if anchors.guarded:
-            scale.raise_to(number, max(scale.count(line) for line in anchors.guarded))
+            least = [scale.count(line) / anchors.times.get(line, 1) for line in anchors.guarded]
+            scale.raise_to(number, max(least))
     for copies in link.copies:
         scale.unroll(copies)
     for kind in ("", "loads", "others"):

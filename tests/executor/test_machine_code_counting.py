@@ -161,6 +161,58 @@ extern "C" __global__ void copies(const float *in, float *out)
     assert counts.opcodes["STG"] == Between(12, 12)
 
 
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ("@q ld.global.f32 x, [from]; st.shared.f32 [%2], x; bar.sync 0;", {"LDG": 6, "STS": 9, "BAR": 9}),
+        ("ld.global.f32 x, [from]; @q st.volatile.shared.f32 [%2], x;", {"LDG": 9, "STS": 6}),
+        ("@q ld.global.f32 x, [from]; shfl.sync.bfly.b32 x, x, 1, 31, 0xffffffff;", {"LDG": 6, "SHFL": 6}),
+        (
+            "st.shared.f32 [%2], x; bar.sync 0; ld.shared.b32 a, [%2]; bar.sync 0;"
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {c, d, e, f}, {a, a}, {a}, {c, d, e, f};",
+            {"STS": 9, "LDS": 9, "BAR": 18, "HMMA": 9},
+        ),
+    ],
+)
+def test_ptxas_drops_what_some_iterations_of_a_loop_that_is_straight_code_need_not(body, expected):
+    source = """
+extern "C" __global__ void dropped(const float *in, float *out)
+{
+    __shared__ float kept[32];
+    float sum = 0;
+    asm volatile(R"({
+        .reg .pred p, q;
+        .reg .u32 i;
+        .reg .b32 a;
+        .reg .f32 x, c, d, e, f;
+        .reg .u64 from;
+        mov.u32 i, 0;
+        mov.u64 from, %1;
+        mov.f32 c, 0f00000000;
+        mov.f32 d, c;
+        mov.f32 e, c;
+        mov.f32 f, c;
+        AGAIN:
+        mov.f32 x, 0f00000000;
+        setp.gt.u32 q, i, 2;
+        BODY
+        add.f32 %0, %0, x;
+        add.u64 from, from, 512;
+        add.u32 i, i, 1;
+        setp.lt.u32 p, i, 9;
+        @p bra AGAIN;
+        add.f32 %0, %0, c;
+    })" : "+f"(sum)
+        : "l"(in + threadIdx.x), "r"((unsigned)__cvta_generic_to_shared(kept + threadIdx.x))
+        : "memory");
+    out[threadIdx.x] = sum;
+}"""
+    counts, _ = executed(source.replace("BODY", body), "dropped", 3, 32)
+    assert {name: counts.opcodes[name] for name in expected} == {
+        name: Between(3 * times, 3 * times) for name, times in expected.items()
+    }
+
+
 @pytest.mark.parametrize("words", [1, 8, 32])
 def test_words_that_lanes_want_of_constants_are_counted(words):
     source = f"""
