@@ -28,9 +28,7 @@ _BRANCH = re.compile(r"\s*@!?[\w$%]+\s+bra(?:\.uni)?\s+([\w$]+)\s*;")
 _LABEL = re.compile(r"\s*([\w$]+):(?!:)")
 #: Instructions that read or write local memory, or any.
 _ACCESS = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st)\.(?!shared|global|param|const)")
-_ONE = re.compile(
-    r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red|bar|barrier|shfl|vote|match|redux|cp\.async)\."
-)
+_ONE = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st|atom|red|bar|barrier|shfl|vote|match|redux|cp\.async)\.")
 
 
 class PtxText:
@@ -302,7 +300,7 @@ class _AnchorFinder:
                     (found.others if turns else found.fixed).append(found.branches[-1])
             elif one.name in FIXED or one.is_system_call:
                 times = self.places[one.line, one.opcode][number]
-                if times == 1 or self.text.becomes_one(one.line):
+                if times == 1 or (self.text.becomes_one(one.line) and self.text.statements(one.line) == 1):
                     (found.guarded if one.guard else found.fixed).append(one.line)
                     found.times[one.line] = times
                 else:

@@ -207,7 +207,7 @@ extern "C" __global__ void dropped(const float *in, float *out)
         : "memory");
     out[threadIdx.x] = sum;
 }"""
-    counts, _ = executed(source.replace("BODY", body), "dropped", 3, 32)
+    counts, _ = executed(source.replace("BODY", body.replace("; ", ";\n")), "dropped", 3, 32)
     assert {name: counts.opcodes[name] for name in expected} == {
         name: Between(3 * times, 3 * times) for name, times in expected.items()
     }
