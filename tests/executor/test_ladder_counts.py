@@ -58,7 +58,7 @@ def executed(case: dict[str, Any]) -> Any:
         for header, turns in case["turns"].items()
     }
     blocks = {f"block_{name}": np.array(case[name]) for name in ("warps", "threads", "parted")}
-    return SimpleNamespace(**blocks, loop_iterations=turns, middling=frozenset())
+    return SimpleNamespace(**blocks, loop_iterations=turns, middling=frozenset(), sites=())
 
 
 def counted(found: Link, name: str) -> MachineCounts:
