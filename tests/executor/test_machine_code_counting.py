@@ -162,7 +162,7 @@ extern "C" __global__ void copies(const float *in, float *out)
 
 
 @pytest.mark.parametrize(
-    "body, expected",
+    ("body", "expected"),
     [
         ("@q ld.global.f32 x, [from]; st.shared.f32 [%2], x; bar.sync 0;", {"LDG": 6, "STS": 9, "BAR": 9}),
         ("ld.global.f32 x, [from]; @q st.volatile.shared.f32 [%2], x;", {"LDG": 9, "STS": 6}),
