@@ -9,22 +9,22 @@ template <int BYTES, int AROUND = 0>
 static __device__ __forceinline__ void copy(void *target, const void *source, bool exists = true)
 {
     const unsigned address = (unsigned)__cvta_generic_to_shared(target);
-#define COPY(HOW)                                                                                                       \
-    asm volatile("cp.async." HOW " [%0], [%1], %3, %2;" ::"r"(address), "l"(source), "r"(exists ? BYTES : 0),           \
-                 "n"(BYTES)                                                                                              \
+#define COPY(HOW)                                                                                                      \
+    asm volatile(HOW " [%0], [%1], %3, %2;" ::"r"(address), "l"(source), "r"(exists ? BYTES : 0),                      \
+                 "n"(BYTES)                                                                                            \
                  : "memory")
     if (BYTES == 16 && AROUND == 128)
-        COPY("cg.shared.global.L2::128B");
+        COPY("cp.async.cg.shared.global.L2::128B");
     else if (BYTES == 16 && AROUND == 256)
-        COPY("cg.shared.global.L2::256B");
+        COPY("cp.async.cg.shared.global.L2::256B");
     else if (BYTES == 16)
-        COPY("cg.shared.global");
+        COPY("cp.async.cg.shared.global");
     else if (AROUND == 128)
-        COPY("ca.shared.global.L2::128B");
+        COPY("cp.async.ca.shared.global.L2::128B");
     else if (AROUND == 256)
-        COPY("ca.shared.global.L2::256B");
+        COPY("cp.async.ca.shared.global.L2::256B");
     else
-        COPY("ca.shared.global");
+        COPY("cp.async.ca.shared.global");
 #undef COPY
 }
 static __device__ __forceinline__ void close_group()
