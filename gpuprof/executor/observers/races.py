@@ -278,7 +278,7 @@ class Interval:
     def mark(self, touch: Touch, name: str) -> None:
         """Add threads to those who touched each granule, in the table of that name."""
         table = getattr(self, name)
-        granules, kinds, alike = touch.alike(table)
+        granules, kinds, alike = touch.alike(table, len(self._clocks.times))
         warp, lanes = touch.warp[alike.row], touch.lanes[alike.row]
         if touch.entry.access is Access.EXCHANGED:
             lanes = np.full_like(lanes, EXCHANGED)

@@ -129,11 +129,13 @@ class Touch:
             self._flat = self.rows * granules + self.granules
         return self._flat
 
-    def alike(self, table: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp], Alike]:
+    def alike(
+        self, table: NDArray[np.int32], blocks: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Alike]:
         """Return the touched granules, their kinds, and of each kind a granule, which stands for all.
 
         Those of a kind are touched by the same threads, and a table, of shape (blocks, granules), holds the
-        same of them.
+        same of them. They are of one block, unless there is one of `blocks` to tell apart.
         """
         flat = self.flat(table.shape[1]).reshape(-1)
         order = np.argsort(flat, kind="stable")
@@ -143,7 +145,8 @@ class Touch:
         thread = (self.warp * WARP + self.lane)[row]
         held = table.reshape(-1)[granules]
         mixed = np.add.reduceat((thread + 1) * _MIX ^ thread << MOMENT_SHIFT, begins)
-        kinds, chosen = grouped(np.stack([held, granules // table.shape[1], count, mixed], axis=1))
+        block = granules // table.shape[1] % blocks
+        kinds, chosen = grouped(np.stack([held, block, count, mixed], axis=1))
         same = np.repeat(begins[chosen][kinds] - begins, count) + np.arange(len(flat))
         if not np.array_equal(thread, thread[same]):  # other threads whose sums are the same
             kinds = chosen = np.arange(len(granules))

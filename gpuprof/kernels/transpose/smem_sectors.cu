@@ -49,6 +49,10 @@ condition = "BYTES == 0 or BYTES == 16 or BYTES == real_bytes"
 because = "{id} copies an element or 16 bytes at once"
 
 [[require]]
+condition = "0 <= SHARING and SHARING <= 8"
+because = "a cluster has at most 8 blocks: SHARING must be one of 0 to 8"
+
+[[require]]
 condition = "arch >= 80 and (arch >= 90 or CLUSTER == 1)"
 because = "{id} copies with cp.async, which needs compute capability 8.0, and clusters need 9.0"
 */
