@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A modelled time, from exact counts, machine code and measured rates; nothing is fitted to a kernel."""
 
-from gpuprof.sm_model.modelled import Modelled, NotModelled, modelled
-from gpuprof.sm_model.played_launch import PlayedLaunch
+from gpuprof.sm_model.modelled import Modelled, modelled
+from gpuprof.sm_model.played_launch import NotModelled, PlayedLaunch
 from gpuprof.sm_model.traffic import Place, Traffic, TrafficSites, traffic_of
 
 __all__ = [

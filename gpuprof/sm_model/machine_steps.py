@@ -75,7 +75,7 @@ _WIDTHS = {".64": 2, ".128": 4}
 #: on an H200, 80.3 so and 76.6 otherwise. Of two registers or one that was not seen.
 _WIDEST = ".128"
 _UNTIL = re.compile(r"(?:SB(\d)|gsb\d), (0x[0-9a-f]+)")
-_MEETING = re.compile(r"(0x[0-9a-f]+)(?:, (0x[0-9a-f]+))?$")
+_MEETING = re.compile(r"(?:(0x[0-9a-f]+)|R\d+)(?:, (0x[0-9a-f]+))?$")
 _PRODUCT = re.compile(r"\.64x(\d+)x")
 _LANES = 32
 #: Of memory, by an instruction without traffic.
@@ -212,7 +212,7 @@ def _step_of(
             step.cycles, step.latency = _product(one, constants)
             step.sets = PRODUCTS if "gsb" in one.operands else None
         case StepKind.BARRIER if found := _MEETING.match(one.operands):
-            step.sets, step.outstanding = int(found[1], 16), int(found[2] or "0", 16) // _LANES
+            step.sets, step.outstanding = int(found[1] or "0", 16), int(found[2] or "0", 16) // _LANES
     return step, pipe
 
 

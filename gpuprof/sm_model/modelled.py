@@ -6,33 +6,23 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from itertools import takewhile
 
 from msgspec import Struct
 
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
-from gpuprof.errors import GpuprofError
 from gpuprof.executor import loops_of, reached
 from gpuprof.machine_code.sass import Block
 from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import (
-    is_met_at,
-    is_met_in,
-    may_end,
-    passes_of,
-    played_of,
-    uneven,
-    usual_path,
-    ways_to,
-)
+from gpuprof.sm_model.path import hottest, may_end, passes_of
 from gpuprof.sm_model.played_blocks import Played
-from gpuprof.sm_model.played_launch import PlayedLaunch, usual_times
+from gpuprof.sm_model.played_launch import NotModelled, PlayedLaunch, usual_times
 from gpuprof.sm_model.sm import StreamingMultiprocessor
 from gpuprof.sm_model.sm_surroundings import SmSurroundings, fetch_cycles, surroundings_of
-from gpuprof.sm_model.step import REASONS, Fed, Step, StepKind, Turns
-from gpuprof.sm_model.traffic import SECTOR_BYTES
+from gpuprof.sm_model.step import REASONS, Step, StepKind
+from gpuprof.sm_model.tiles import WORKING, tiles_of
+from gpuprof.sm_model.warp_paths import paths_of
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
@@ -54,20 +44,10 @@ _HANDED_ON = 3
 _LEFT_OUT = 0.02
 #: How many times as long as what a warp executes a path may be, which has whole passes of loops.
 _MOST_MADE_UP = 2
-#: Warps go as many ways where some of them do what others do not.
-_ROLES = 8
 #: What goes through the caches of textures.
 _UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
-#: Of shared memory, that a pass stores.
-_PASS_BYTES = 128
-_WORKING = "Some of its warps work for others in a way that is not modelled."
-_COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
 #: How often a warp may try a compare-and-swap on average and still be played.
 _MOST_TRIES = 2
-
-
-class NotModelled(GpuprofError):
-    """Why a case has no modelled time."""
 
 
 class Modelled(Struct, frozen=True):
@@ -172,7 +152,7 @@ def _of_one_block(
         one.name == "BAR" and one.operands == "0x0" for each in own for one in blocks[each].instructions
     ):
         return 0.0
-    ways = _paths(launch, [own.get(number, count) for number, count in enumerate(times)], 0.0)
+    ways = paths_of(launch, [own.get(number, count) for number, count in enumerate(times)], 0.0)
     return max(0.0, alone(ways).ends[0] - alone(paths).ends[0])
 
 
@@ -190,7 +170,7 @@ def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], ra
     }
     if not waits or launch.handed_on < 2:
         return 0.0
-    busy = [one.body for one in loops_of(blocks).values() if _hottest(blocks, times) in one.body]
+    busy = [one.body for one in loops_of(blocks).values() if hottest(blocks, times) in one.body]
     seen = waits.union(*(body for body in busy if not body & waits))
     first = [after for number in waits for after in blocks[number].successors if after not in waits]
     # One warp may wait for all.
@@ -266,31 +246,22 @@ def _cycles(
         launch, times = _busiest(launch, times, launch.blocks / each)
     # Of blocks that are all there at once, the one that does most ends last.
     most = launch.busiest[0] * launch.blocks / each if at_once else 1.0
-    paths = _paths(launch, times, 0.0 if at_once else 0.5, most)
+    paths = paths_of(launch, times, 0.0 if at_once else 0.5, most)
     about = launch.words, launch.traffic, constants, launch.sources, launch.cluster
     steps = [
         steps_of(block.instructions if count else (), *about)
         for block, count in zip(blocks, times, strict=True)
     ]
-    rates = surroundings_of(device, constants, launch)
-    fed, warps = None, launch.warps
-    copies = _executed(StepKind.BULK, steps, times) * warps
-    copies /= max(1.0, _executed(StepKind.PHASE, steps, times))
-    workers = [path for path in paths if _hottest(blocks, times) in path]
-    if not workers:
+    rates, warps = surroundings_of(device, constants, launch), launch.warps
+    if not any(hottest(blocks, times) in path for path in paths):
         raise NotModelled("No usual way of a warp goes through what is executed most.")
-    idle = {number for path in paths if path not in workers for number in path}
-    if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
-        fed, copies, times, warps = _fed(launch, paths, workers, steps, times, rates)
-        paths = workers
-    turns = None if copies else _turns(launch, paths, steps)
+    tiles = tiles_of(launch, paths, steps, times)
 
     def play(count: int, ways: Sequence[Sequence[int]], played: Sequence[Sequence[Step]]) -> Played:
         most = min(resident, count)
-        player = StreamingMultiprocessor(played, ways, warps, most, rates, copies, fed, turns)
-        found = player.play(count)
+        found = StreamingMultiprocessor(played, ways, warps, most, rates, tiles).play(count)
         if len(found.ends) < count:
-            raise NotModelled(_WORKING)
+            raise NotModelled(WORKING)
         return found
 
     shared = _shared(steps, times, rates)
@@ -318,7 +289,7 @@ def _cycles(
         tail,
         _spent(steps, times, plays),
         each * warps * shared["crowd"],
-        _BROUGHT if turns else 1.0,
+        _BROUGHT if tiles and not tiles.copies else 1.0,
     )
 
 
@@ -402,170 +373,6 @@ def _shared(
             of["l2"] += sectors * step.effort * each
             of["dram"] += sectors * step.asked.distant * step.scattered * rates.dram_cycles
     return of
-
-
-def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[float]) -> float:
-    """Return how often a warp executes steps of a kind."""
-    return sum(
-        count * sum(step.kind == kind for step in block) for block, count in zip(steps, times, strict=True)
-    )
-
-
-def _paths(
-    launch: PlayedLaunch,
-    times: Sequence[float],
-    block_place: float,
-    most: float = 1.0,
-    together: int = 0,
-) -> list[tuple[int, ...]]:
-    """Return the ways of the warps of a block, which differ where not all do the same.
-
-    Args:
-        launch: That they are of.
-        times: How often a warp executes each block of machine code, on average.
-        block_place: The block's among all, from 0 to 1: the first ones do most.
-        most: How many times as much as the mean block the busiest one does.
-        together: Passes to play at least of loops in which warps wait for others, that go other ways.
-    """
-    blocks = launch.code.blocks
-    loops = loops_of(blocks)
-    some = {
-        number
-        for number, block in enumerate(blocks)
-        if times[number] and any(one.name in _COPYING for one in block.instructions)
-    }
-    met = {number for number, block in enumerate(blocks) if times[number] and is_met_at(block)}
-    if not some and any(met & left for left in launch.left_out):
-        return _of_each_warp(launch, times, block_place, most)
-    ways = {*ways_to(blocks, times, some)}
-    by_some, differ = uneven(blocks, times, loops, launch.warps, most)
-    if not some and by_some:
-        ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, met)}
-    if not ways and not differ:
-        return [usual_path(blocks, times, loops, together=together)]
-    roles = min(_ROLES, launch.warps)
-    places = [(role + 0.5) / roles for role in range(roles)]
-    return [
-        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place, most, together)
-        for place in places
-    ]
-
-
-def _of_each_warp(
-    launch: PlayedLaunch, times: Sequence[float], block_place: float, most: float
-) -> list[tuple[int, ...]]:
-    """As `_paths`, of warps that do not all meet at the same places: each goes where it is known to come."""
-    blocks, found = launch.code.blocks, dict[frozenset[int], list[tuple[int, ...]]]()
-    alike = Counter(launch.left_out)
-    gone = {left: _gone_through(blocks, left) for left in alike}
-    coming: Counter[int] = Counter()
-    for left, warps in alike.items():
-        coming.update(dict.fromkeys(gone[left], warps))
-    # As many passes of loops in which they wait for each other.
-    meetings = {header: loop for header, loop in loops_of(blocks).items() if is_met_in(loop, blocks)}
-    together = max(
-        (
-            played_of(header, loop, blocks, times, passes_of(header, loop, times))
-            for header, loop in meetings.items()
-        ),
-        default=0,
-    )
-    for left, warps in alike.items():
-        own = [
-            count * launch.warps / coming[number] if number in gone[left] else 0.0
-            for number, count in enumerate(times)
-        ]
-        found[left] = _paths(replace(launch, left_out=(), warps=warps), own, block_place, most, together)
-    done: Counter[frozenset[int]] = Counter()
-    paths = []
-    for left in launch.left_out:
-        ways = found[left]
-        paths.append(ways[done[left] * len(ways) // alike[left]])
-        done[left] += 1
-    return paths
-
-
-def _gone_through(blocks: Sequence[Block], left: frozenset[int]) -> set[int]:
-    """Return the blocks on ways of a warp that comes to none of those that it leaves out."""
-    ends = {*left}
-    while more := {
-        number
-        for number, block in enumerate(blocks)
-        if number not in ends and not block.leaves and ends.issuperset(block.successors)
-    }:
-        ends |= more
-    return reached({0}, lambda one: {*blocks[one].ways} - ends)
-
-
-def _turns(
-    launch: PlayedLaunch, paths: Sequence[Sequence[int]], steps: Sequence[Sequence[Step]]
-) -> Turns | None:
-    """Return who brings tiles from memory that the others wait for at mbarriers; None where nobody does."""
-    gone = [[step for number in path for step in steps[number]] for path in paths]
-    loading = StepKind.LOAD, StepKind.COPY
-    loads = [sum(step.asked.sectors for step in path if step.kind in loading) for path in gone]
-    brings = tuple(each > max(loads) / 2 for each in loads)
-    waits, given = (
-        [sum(step.kind is kind for step in path) for path in gone]
-        for kind in (StepKind.PHASE, StepKind.ARRIVAL)
-    )
-    if len({*brings}) < 2 or not all(waits) or not all(given):
-        return None
-    bringing = brings.index(True)
-    keeping = StepKind.COPY, StepKind.SHARED
-    kept = [step.asked.passes for step in gone[bringing] if step.kind in keeping]
-    tile = _PASS_BYTES * sum(kept) / waits[bringing] * launch.warps * sum(brings) / len(brings)
-    least = tuple(
-        min(each for each, one in zip(given, brings, strict=True) if one is side) for side in (True, False)
-    )
-    return Turns(brings, max(1, int(launch.shared_bytes / max(1.0, tile))), (least[0], least[1]))
-
-
-def _fed(
-    launch: PlayedLaunch,
-    paths: Sequence[Sequence[int]],
-    workers: Sequence[Sequence[int]],
-    steps: Sequence[Sequence[Step]],
-    times: Sequence[float],
-    rates: SmSurroundings,
-) -> tuple[Fed, float, list[float], int]:
-    """Return what warps that only copy bring to others, for each wait of theirs, and who these are.
-
-    Of them: how often they execute each block, and their number.
-
-    Copies are taken to begin as soon as their warp has come to them and there is room in shared memory.
-    """
-    warps = max(1, round(launch.warps * len(workers) / len(paths)))
-    working = {number for path in workers for number in path}
-    copying = {number for path in paths for number in path} - working
-    feeds = [(times[number] * launch.warps, step) for number in copying for step in steps[number]]
-    copies = [(count, step) for count, step in feeds if step.kind == StepKind.BULK]
-    own = [0.0 if number in copying else count * launch.warps / warps for number, count in enumerate(times)]
-    waits = sum(own[number] for number in working for step in steps[number] if step.kind == StepKind.PHASE)
-    begun = sum(count for count, _ in copies)
-    if (
-        not begun
-        or not waits
-        or any(step.kind == StepKind.BULK for number in working for step in steps[number])
-    ):
-        raise NotModelled(_WORKING)
-    brought = [(count * step.asked.sectors, step) for count, step in copies]
-    whole = sum(sectors for sectors, _ in brought)
-    distant = sum(sectors * step.asked.distant for sectors, step in brought) / max(1.0, whole)
-    ahead = int(launch.shared_bytes / max(1.0, SECTOR_BYTES * whole / waits))
-    most = max(brought, key=lambda each: each[0])[1]
-    fed = replace(most, asked=replace(most.asked, sectors=whole / begun, distant=distant))
-    begin = {number for number in copying if any(step.kind == StepKind.BULK for step in steps[number])}
-    before = next([*takewhile(lambda one: one not in begin, path)] for path in paths if begin & {*path})
-    played = [deepcopy(one) if number in before else one for number, one in enumerate(steps)]
-    alone = StreamingMultiprocessor(played, [before], 1, 1, rates)
-    after = alone.play(1).ends[0] if before else 0.0
-    return Fed(fed, max(1, ahead), after), begun / waits, own, warps
-
-
-def _hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:
-    """The block that most instructions are executed of."""
-    return max(range(len(blocks)), key=lambda number: times[number] * len(blocks[number].instructions))
 
 
 def _spent(

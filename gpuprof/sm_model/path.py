@@ -142,6 +142,11 @@ def _among_these(
             return
 
 
+def hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:
+    """Return the block that most instructions are executed of."""
+    return max(range(len(blocks)), key=lambda number: times[number] * len(blocks[number].instructions))
+
+
 def passes_of(header: int, loop: Loop, times: Sequence[float]) -> float:
     """Return how many passes a warp makes that enters a loop."""
     entered = min(sum(times[one] for one in loop.entries), times[header])

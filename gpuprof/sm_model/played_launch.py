@@ -11,6 +11,7 @@ from itertools import islice, repeat
 from msgspec import Struct
 
 from gpuprof.devices.device import Device
+from gpuprof.errors import GpuprofError
 from gpuprof.executor import Loop, loops_of, predecessors, reached
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
@@ -19,6 +20,10 @@ from gpuprof.sm_model.traffic import Traffic
 #: SMs of each group (GPC) of a chip with so many: an H100 has eight groups of up to 18, and clusters of eight
 #: lie on 120 of its 132 SMs (NVIDIA/cutlass issue 1921).
 _GROUPS = {132: (18, 18, 18, 16, 16, 16, 16, 14)}
+
+
+class NotModelled(GpuprofError):
+    """Why a case has no modelled time."""
 
 
 class PlayedLaunch(Struct, frozen=True, dict=True):

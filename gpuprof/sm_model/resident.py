@@ -20,16 +20,14 @@ class ResidentBlock(Struct, eq=False):
     latest: float = 0.0
     ended: int = 0
     end: float = 0.0
-    #: When bulk copies arrive, and how long of that they stand in queues; and who waits for so many of them.
-    copies: list[tuple[float, float]] = []
+    #: Bulk copies that have begun.
+    copies: int = 0
     #: When what warps share arrives, by who loads it and how often it did, and how many came for it.
     shared: dict[tuple[int, int], tuple[float, float, int]] = {}
-    waiting: list[tuple[int, "ResidentWarp"]] = []
-    #: How many warps have come to each wait, of those that are fed.
-    phases: dict[int, int] = {}
-    #: By who brings tiles or makes room for them, and which, how many warps have, and when the last did.
-    handed: dict[tuple[bool, int], tuple[int, float]] = {}
-    hoping: list[tuple[tuple[bool, int], "ResidentWarp"]] = []
+    #: What was done for which tile: how many warps did it, when the last one had, and how long of that it
+    #: stood in queues; and who waits for that.
+    handed: dict[tuple[int, int], tuple[int, tuple[float, float]]] = {}
+    hoping: list[tuple[tuple[int, int], "ResidentWarp"]] = []
 
 
 class ResidentWarp(Struct, eq=False):
@@ -53,8 +51,9 @@ class ResidentWarp(Struct, eq=False):
     far: list[bool] = field(default_factory=lambda: [False] * _HELD)
     copies: tuple[float, float] = (0.0, 0.0)
     resumes: float = 0.0
-    phases: int = 0
-    arrivals: int = 0
+    #: How many tiles it has waited for, and brought.
+    taken: int = 0
+    brought: int = 0
     #: How often it executed loads that miss L1 at times.
     loads: dict[int, int] = {}
     #: Which of its block's warps it is, and the lines that it stored to last.

@@ -21,7 +21,8 @@ from random import Random
 from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.resident import ResidentBlock, ResidentWarp
 from gpuprof.sm_model.sm_surroundings import SmSurroundings
-from gpuprof.sm_model.step import PRODUCTS, REASONS, Fed, Step, StepKind, Turns
+from gpuprof.sm_model.step import PRODUCTS, REASONS, Step, StepKind
+from gpuprof.sm_model.tiles import BroughtTiles
 from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
 
 SCHEDULERS = 4
@@ -43,7 +44,8 @@ _NEARLY_ONE = 0.999
 _ROUNDING = 1e-6
 #: Lines of stores that an SM combines: all words that a warp stores to so many, and none of twice as many.
 _STORED_LINES = 16
-_ALL = 1 << 60
+#: What is done for a tile: parts of it begin to be copied, it is brought, or was used.
+_COPIED, _BROUGHT, _USED = range(3)
 #: Who waits for more cycles is not asked whether it is ready before.
 _AWAKE = 4
 _ISSUED = attrgetter("issued")
@@ -64,9 +66,7 @@ class StreamingMultiprocessor:
         warps: Of a block of threads.
         resident: Such blocks at once.
         rates: Of what surrounds it.
-        copies: Bulk copies of a block for each wait of a warp.
-        fed: What other warps of each block copy for these.
-        turns: Who brings the others what they wait for.
+        tiles: Who brings the others what they wait for.
     """
 
     def __init__(
@@ -76,25 +76,14 @@ class StreamingMultiprocessor:
         warps: int,
         resident: int,
         rates: SmSurroundings,
-        copies: float = 0.0,
-        fed: Fed | None = None,
-        turns: Turns | None = None,
+        tiles: BroughtTiles | None = None,
     ) -> None:
         self._steps, self._paths, self._warps = steps, paths, warps
-        self._fed, self._copies, self._turns = fed, copies, turns
         self._roles = [number * len(paths) // warps for number in range(warps)]
-        #: How often a warp waits for what others copy; what nobody waits for they do not begin.
-        self._phases = max(
-            sum(step.kind is _PHASE for number in path for step in steps[number]) for path in paths
-        )
-        #: Of warps that make room for tiles, and that bring them, how many a block has.
-        self._sides = (
-            [sum(turns.brings[role] is brings for role in self._roles) for brings in (False, True)]
-            if turns
-            else []
-        )
-        #: The time of the first copy of these: DRAM is not asked for much before.
-        self._begins = fed.after if fed else 0.0
+        self._tiles = tiles
+        brings = [tiles.brings[role] for role in self._roles] if tiles else []
+        #: How many of a block begin a copy, bring a tile, and make room for one.
+        self._sides = {_COPIED: 1, _BROUGHT: brings.count(True), _USED: brings.count(False)}
         self._resident, self._rates = resident, rates
         #: The warps of each scheduler: the one that issued last, if it may go on, then all by when they did,
         #: but those that wait, by when they will be ready.
@@ -127,7 +116,7 @@ class StreamingMultiprocessor:
         while True:
             self._issue()
             # What a path leaves out nobody begins.
-            resumed = [self._resume(block, _ALL) for block in self._blocks]
+            resumed = [self._let_go(block) for block in self._blocks]
             if not any(resumed):
                 return self._played
 
@@ -136,7 +125,6 @@ class StreamingMultiprocessor:
         start = max(start, self._next_start)
         block, each = ResidentBlock(), self._rates.warp_cycles
         self._blocks.append(block)
-        self._feed(block, 0, start + self._begins)
         self._next_start = start + max(self._rates.block_cycles, self._warps * each)
         for number in range(self._warps):
             begins = start + number * each
@@ -256,7 +244,10 @@ class StreamingMultiprocessor:
             step.spent[_DEPENDENCY] += step.spent[_ISSUE]
             step.spent[_ISSUE] = 0.0
         elif kind is _ARRIVAL:
-            self._hand(warp, max(now, warp.copies[0]) if step.outstanding else now)
+            if self._tiles and self._tiles.brings[warp.role]:
+                warp.brought += 1
+                came = max(now, warp.copies[0]) if step.outstanding else now
+                self._hand(warp.block, (_BROUGHT, warp.brought), (came, 0.0))
         elif kind is not _LATE:
             self._meet(warp, step, now)
             return
@@ -368,8 +359,7 @@ class StreamingMultiprocessor:
             self._due = max(0.0, self._due - sectors)
             self._dram = max(start, self._dram) + self._owed
             self._served, self._owed = self._served + self._owed, 0.0
-            since = max(0.0, start - self._begins)
-            later, varies = rates.later(self._served / (since + rates.dram_latency))
+            later, varies = rates.later(self._served / (start + rates.dram_latency))
             # Answers come after the least latency and a time of exponential distribution, a request's with
             # that of its last line.
             last = self._random() ** (1 / step.lines)
@@ -418,73 +408,52 @@ class StreamingMultiprocessor:
         return 1 - (1 - asked.own) * min(1.0, found)
 
     def _begin_copy(self, block: ResidentBlock, step: Step, now: float) -> None:
-        """Begin a bulk copy, and let those go on who waited for it to begin."""
         arrives, queued = self._load(step, now, step.asked.sectors)
-        block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
-        self._resume(block, len(block.copies))
+        block.copies += 1
+        arrives += self._rates.bulk_latency - self._rates.l2_latency
+        self._hand(block, (_COPIED, block.copies), (arrives, queued))
 
     def _await(self, warp: ResidentWarp, now: float) -> None:
-        """Let a warp wait for its share of the bulk copies, and for others to begin them."""
-        warp.phases += 1
-        if self._turns:
-            self._hope(warp, self._turns)
+        """Let a warp wait for the next tile; one that brings them, for room."""
+        if (tiles := self._tiles) is None:
             return
-        arrived = warp.block.phases
-        arrived[warp.phases] = arrived.get(warp.phases, 0) + 1
-        if arrived[warp.phases] == self._warps:
-            self._feed(warp.block, warp.phases - 1, now)
-        needed, block = ceil(self._copies * warp.phases - _ROUNDING), warp.block
-        if needed > len(block.copies):
+        if tiles.brings[warp.role]:
+            self._hope(warp, (_USED, warp.brought + 1 - tiles.ahead))
+            return
+        # Who waits for the next one has used the one before.
+        self._hand(warp.block, (_USED, warp.taken), (now, 0.0))
+        warp.taken += 1
+        if tiles.copies:
+            self._hope(warp, (_COPIED, ceil(tiles.copies * warp.taken - _ROUNDING)))
+        else:
+            self._hope(warp, (_BROUGHT, warp.taken))
+
+    def _hope(self, warp: ResidentWarp, wanted: tuple[int, int]) -> None:
+        """Let a warp wait until all have done something for so many tiles."""
+        came, until = warp.block.handed.get(wanted, (0, (0.0, 0.0)))
+        if came >= self._sides[wanted[0]]:
+            self._wait(warp, until, far=wanted[0] != _USED)
+        elif wanted[1] > 0:
             warp.resumes, warp.ready = warp.ready, _NEVER
-            block.waiting.append((needed, warp))
-        elif needed:
-            self._wait(warp, block.copies[needed - 1], far=True)
+            warp.block.hoping.append((wanted, warp))
 
-    def _hope(self, warp: ResidentWarp, turns: Turns) -> None:
-        """Let a warp wait for a tile, or for room for one."""
-        brings = turns.brings[warp.role]
-        tile = warp.phases - (turns.ahead if brings else 0)
-        if 0 < tile <= turns.tiles[brings]:
-            key = not brings, tile
-            came, when = warp.block.handed.get(key, (0, 0.0))
-            if came < self._sides[not brings]:
-                warp.resumes, warp.ready = warp.ready, _NEVER
-                warp.block.hoping.append((key, warp))
-            else:
-                self._wait(warp, (when, 0.0), far=brings)
+    def _hand(self, block: ResidentBlock, what: tuple[int, int], until: tuple[float, float]) -> None:
+        """Note that a warp has done something for a tile; those go on who wait for the last one that does."""
+        came, latest = block.handed.get(what, (0, until))
+        block.handed[what] = came + 1, max(latest, until)
+        if came + 1 == self._sides[what[0]]:
+            self._let_go(block, what)
 
-    def _hand(self, warp: ResidentWarp, now: float) -> None:
-        """Bring a tile, or make room for one; those go on who wait for the last warp that does."""
-        if not self._turns:
-            return
-        warp.arrivals += 1
-        block, key = warp.block, (self._turns.brings[warp.role], warp.arrivals)
-        came, when = block.handed.get(key, (0, 0.0))
-        block.handed[key] = came + 1, max(when, now)
-        if came + 1 == self._sides[key[0]]:
-            going = [other for wanted, other in block.hoping if wanted == key]
-            block.hoping = [each for each in block.hoping if each[0] != key]
-            for other in going:
-                other.ready = other.resumes
-                self._wait(other, (block.handed[key][1], 0.0), far=not key[0])
-                self._go_on(other)
-
-    def _feed(self, block: ResidentBlock, done: int, now: float) -> None:
-        """Let copies begin for which there is room once all warps are done with so many waits' copies."""
-        if self._fed is not None:
-            begun = ceil(self._copies * min(done + self._fed.ahead, self._phases) - _ROUNDING)
-            for _ in range(begun - len(block.copies)):
-                self._begin_copy(block, self._fed.step, now)
-
-    def _resume(self, block: ResidentBlock, begun: int) -> bool:
-        """Let those go on who wait for so many bulk copies to begin; return whether there were any."""
-        ready = [warp for needed, warp in block.waiting if needed <= begun]
-        block.waiting = [each for each in block.waiting if each[0] > begun]
-        for warp in ready:
+    def _let_go(self, block: ResidentBlock, what: tuple[int, int] | None = None) -> bool:
+        """Let those go on who hope for something, or all; return whether there were any."""
+        going = [warp for wanted, warp in block.hoping if what in (None, wanted)]
+        block.hoping = [each for each in block.hoping if what not in (None, each[0])]
+        for warp in going:
             warp.ready = warp.resumes
-            self._wait(warp, block.copies[-1] if block.copies else (0.0, 0.0), far=True)
+            if what is not None:
+                self._wait(warp, block.handed[what][1], far=what[0] != _USED)
             self._go_on(warp)
-        return bool(ready)
+        return bool(going)
 
     def _arrive(self, warp: ResidentWarp, step: Step, now: float) -> None:
         """Let a warp wait at a barrier of its block."""

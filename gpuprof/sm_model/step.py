@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What an SM plays: instructions, and what warps that only copy bring to the others."""
+"""What an SM plays: instructions."""
 
 from enum import IntEnum
 
@@ -90,31 +90,3 @@ class Step(Struct):
 
     def __post_init__(self) -> None:
         self.held = bool(self.waits) or self.kind is StepKind.UNTIL
-
-
-class Fed(Struct, frozen=True):
-    """What warps that only copy bring to the others, who wait for it.
-
-    Args:
-        step: One of the copies.
-        ahead: For how many waits shared memory has room.
-        after: Cycles from a block's start until the first one can begin.
-    """
-
-    step: Step
-    ahead: int
-    after: float = 0.0
-
-
-class Turns(Struct, frozen=True):
-    """Of warps that bring tiles to the others by themselves, and arrive at an mbarrier with each.
-
-    Args:
-        brings: Whether the warps of a path do, of each path.
-        ahead: How many tiles shared memory has room for.
-        tiles: How many are brought, and how many room is made of, by one path at least.
-    """
-
-    brings: tuple[bool, ...]
-    ahead: int
-    tiles: tuple[int, int]
