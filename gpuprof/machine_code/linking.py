@@ -109,8 +109,8 @@ class Anchors(Struct):
     """Execution-count anchors of one block of machine code: PTX lines that tell how often it runs.
 
     `fixed` lines have instructions that never leave their block; of `guarded` ones, under a predicate, the
-    block runs at least as often. Those that become one instruction each stand here so many `times`: once for
-    each iteration of a loop that ptxas made straight code. None of these, of `loads` and of `others` stands
+    block runs at least as often. The block is so many `times` what the PTX has around a line: once for each
+    iteration of a loop that ptxas made straight code. None of these, of `loads` and of `others` stands
     in another block. For the threads, not warps, of `lanes` the block runs. `branches` are those that end it,
     which ptxas may have made one. The access of line `made` stands here alone, behind a branch that its
     predicate became: the block runs for warps of which a lane makes it.
@@ -277,6 +277,7 @@ class _AnchorFinder:
         if (line := _elected(block)) is not None:
             found.lanes = line
             return found
+        made = self._iterations(block)
         # Whether control goes from its end back to the begin of a loop that it is in.
         turns = any(after in own and number in own[after].body for after in block.successors)
         for one in block.instructions:
@@ -300,15 +301,40 @@ class _AnchorFinder:
                     (found.others if turns else found.fixed).append(found.branches[-1])
             elif one.name in FIXED or one.is_system_call:
                 times = self.places[one.line, one.opcode][number]
-                if times == 1 or (self.text.becomes_one(one.line) and self.text.statements(one.line) == 1):
+                if times == 1 or self._becomes_one(one.line):
                     (found.guarded if one.guard else found.fixed).append(one.line)
-                    found.times[one.line] = times
+                    around = (made.get(home, 1) for home in self.homes[one.line])
+                    found.times[one.line] = max(times, *around)
                 else:
                     found.loads.append(one.line)
             elif one.name in _LOADS:
                 (found.guarded if one.guard else found.loads).append(one.line)
             elif not one.guard and len(self.spread[one.line]) == 1 and not _may_stand_anywhere(one):
                 found.others.append(one.line)
+        return found
+
+    def _is_access(self, line: int, name: str) -> bool:
+        """Whether an instruction does what its line says, and may stay in its block for that."""
+        # Before copies are waited for as a group, ptxas loads from shared memory under a false predicate.
+        lent = name == "LDS" and self.text.copies(line)
+        lent |= name in _SPILLS and not self.text.is_access(line)
+        return name in FIXED | _LOADS and not lent
+
+    def _becomes_one(self, line: int) -> bool:
+        return self.text.becomes_one(line) and self.text.statements(line) == 1
+
+    def _iterations(self, block: Block) -> dict[int, int]:
+        """Return how many times a block of the machine code is each basic block of the PTX.
+
+        ptxas drops what a later iteration overwrites: what stands most often stands for all.
+        """
+        found: dict[int, int] = {}
+        always = ((one.line, one.opcode) for one in block.instructions if not one.guard)
+        for (line, opcode), times in Counter(always).items():
+            known = line in self.homes and self._becomes_one(line)
+            if known and self._is_access(line, opcode.partition(".")[0]):
+                each = times // self._of_an_iteration(line, [times])
+                found |= {home: max(each, found.get(home, 1)) for home in self.homes[line]}
         return found
 
     def _is_skipped(self, one: SassInstruction, block: Block) -> bool:
@@ -336,11 +362,8 @@ class _AnchorFinder:
         moves: dict[int, set[tuple[tuple[int, int], ...]]] = defaultdict(set)
         for (line, opcode), where in self.places.items():
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
-            stays = name in (FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped | self.waiting
-            stays &= name not in _SPILLS or self.text.is_access(line)
-            # Before copies are waited for as a group, ptxas loads from shared memory under a false predicate.
-            stays &= name != "LDS" or not self.text.copies(line)
-            if not stays or len(homes) != 1:
+            stays = name in _ARITHMETIC or self._is_access(line, name)
+            if not stays or line in self.skipped | self.waiting or len(homes) != 1:
                 continue
             header = _innermost(homes[0], self.loops)
             if header is None:

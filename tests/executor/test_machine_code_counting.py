@@ -213,6 +213,39 @@ extern "C" __global__ void dropped(const float *in, float *out)
     }
 
 
+def test_stores_that_a_later_iteration_overwrites_do_not_tell_how_many_one_turn_makes():
+    """Of 77 iterations at once ptxas leaves 53 stores to one place, between loads that may be of it."""
+    source = """
+extern "C" __global__ void overwritten(const float *in, float *out)
+{
+    __shared__ float kept[64];
+    float sum = 0;
+    asm volatile(R"({
+        .reg .pred p;
+        .reg .u32 i;
+        .reg .f32 x;
+        .reg .u64 from;
+        mov.u32 i, 0;
+        mov.u64 from, %1;
+        AGAIN:
+        ld.global.f32 x, [from];
+        st.shared.f32 [%2], x;
+        add.f32 %0, %0, x;
+        add.u64 from, from, 16;
+        add.u32 i, i, 1;
+        setp.lt.u32 p, i, 1001;
+        @p bra AGAIN;
+    })" : "+f"(sum)
+        : "l"(in + threadIdx.x), "r"((unsigned)__cvta_generic_to_shared(kept + threadIdx.x))
+        : "memory");
+    out[threadIdx.x] = sum;
+}"""
+    counts, counters = executed(source, "overwritten", 3, 64)
+    assert counters["global_load_requests"] == 3 * 2 * 1001
+    assert counts.opcodes["LDG"] == counts.opcodes["FADD"] == Between(3 * 2 * 1001, 3 * 2 * 1001)
+    assert counts.opcodes["STS"].high < counters["shared_store_requests"]
+
+
 @pytest.mark.parametrize("words", [1, 8, 32])
 def test_words_that_lanes_want_of_constants_are_counted(words):
     source = f"""
