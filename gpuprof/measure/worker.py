@@ -5,27 +5,14 @@
 Run as `python -m gpuprof.measure.worker PARENT [GPU|sim]`, with its process id and what it will ask for.
 """
 
-import ctypes
 import itertools
-import os
-import signal
 import sys
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 
 from gpuprof import signals, timeline
-from gpuprof.machine import configure_interpreter
+from gpuprof.machine import configure_interpreter, end_with_parent
 from gpuprof.measure.starting import EXECUTOR
-
-
-def end_with_parent(parent: int) -> None:
-    """Ask Linux to end this process with its parent, even while it waits inside the driver."""
-    pr_set_pdeathsig = 1
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def main() -> None:

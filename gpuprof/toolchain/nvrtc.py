@@ -6,7 +6,7 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -19,6 +19,7 @@ from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions, s
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.records import replace
 from gpuprof.toolchain.complaints import NAMES, explain, lost_macro, no_such_kernel, without_foreign_lines
+from gpuprof.toolchain.fork_server import ForkServer
 from gpuprof.toolchain.nvrtc_program import GROUPS_ALONE, NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
@@ -26,6 +27,7 @@ _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads"
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
+_SUCCESS = "NVRTC_SUCCESS"
 #: Rounds in which what an error is about is left out.
 _ROUNDS = 16
 _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
@@ -197,42 +199,62 @@ def _missed(log: str) -> set[str]:
 
 def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:
     """Compile exactly this program."""
-    nvrtc = _nvrtc()
-    texts = [text.encode() for text in program.headers.values()]
-    names = [_name(name) for name in program.headers]
-    status, handle = nvrtc.nvrtcCreateProgram(
-        (program.source + _used(entries)).encode(), _name(file_name), len(names), texts, names
-    )
-    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
     options = (*program.options, *(program.cuda_headers.options if program.cuda_headers else ()))
+    told = (program.source + _used(entries), file_name, dict(program.headers), options, entries)
+    _nvrtc()
+    made = _FORKS.ask(*told)
+    status, log, ptx, cubin, symbols = made or _call(*told)
+    log = without_foreign_lines(log, (file_name, *program.headers), folders_of(options))
+    if status == "NVRTC_ERROR_OUT_OF_MEMORY" or (
+        status == "NVRTC_ERROR_COMPILATION" and not _names_error(log)
+    ):
+        raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
+    typed = tuple(_with_types(entry, program.source) for entry in entries)
+    if typed != entries and "instance of overloaded function" in log:
+        return _compile(program, file_name, typed)
+    if status != _SUCCESS:
+        raise explain(program, file_name, entries, status, log)
+    for entry, symbol in zip(entries, symbols, strict=True):
+        if f".entry {symbol}(" not in ptx:
+            raise no_such_kernel(program, file_name, entry, log)
+    arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
+    return compiled_kernels(ptx, symbols, arch, cubin, log, options)
+
+
+def _call(
+    source: str, file_name: str, headers: Mapping[str, str], options: Sequence[str], entries: Sequence[str]
+) -> tuple[str, str, str, bytes, list[str]]:
+    """Have NVRTC compile; return its status and log, and the PTX, the cubin and the kernels' symbols."""
+    nvrtc = _nvrtc()
+    texts = [text.encode() for text in headers.values()]
+    names = [_name(name) for name in headers]
+    status, handle = nvrtc.nvrtcCreateProgram(source.encode(), _name(file_name), len(names), texts, names)
+    if status.name != _SUCCESS:
+        raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
     try:
         for entry in entries:
             nvrtc.nvrtcAddNameExpression(handle, _expression(entry).encode())
         encoded = [os.fsencode(option) for option in options]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
-        log = without_foreign_lines(log, (file_name, *program.headers), folders_of(options))
-        if status == nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY or (
-            status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
-        ):
-            raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
-        typed = tuple(_with_types(entry, program.source) for entry in entries)
-        if typed != entries and "instance of overloaded function" in log:
-            return _compile(program, file_name, typed)
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise explain(program, file_name, entries, status.name, log)
+        if status.name != _SUCCESS:
+            return status.name, log, "", b"", []
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, handle)
         lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry).encode()) for entry in entries]
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
-    symbols = [name.decode() if name else "" for _, name in lowered]
-    for entry, symbol in zip(entries, symbols, strict=True):
-        if f".entry {symbol}(" not in ptx:
-            raise no_such_kernel(program, file_name, entry, log)
-    arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
-    return compiled_kernels(ptx, symbols, arch, cubin, log, options)
+    return status.name, log, ptx, cubin, [name.decode() if name else "" for _, name in lowered]
+
+
+def _begin() -> None:
+    """Compile nothing, with which NVRTC loads what all compilations need."""
+    _call("", "nothing.cu", {}, (f"--gpu-architecture={_SPECIFIC}",), ())
+
+
+#: What NVRTC makes of some sources depends on where its memory lies: in one process, one compilation in four
+#: of a GEMM with a split k came out as another machine code than the first.
+_FORKS = ForkServer(_begin, _call)
 
 
 def _expression(entry: str) -> str:

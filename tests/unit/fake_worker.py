@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from gpuprof import signals
 from gpuprof.backends.base import CompileOnlyBackend, Findings
 from gpuprof.errors import CaseFailure, CaseSkipped
+from gpuprof.machine import end_with_parent
 from gpuprof.measure import serving, starting
-from gpuprof.measure.worker import end_with_parent
 from gpuprof.records import replace
 from gpuprof.results import Condition, TimingPair, Verification
 from gpuprof.statistics import summarise

@@ -5,6 +5,7 @@
 import fcntl
 import json
 import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
@@ -21,6 +22,7 @@ from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.records import replace
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_entries_cached, kept_together
+from gpuprof.toolchain.fork_server import ForkServer
 from gpuprof.toolchain.nvrtc import (
     architecture_of,
     compile_entries,
@@ -150,6 +152,44 @@ def test_missing_library_says_how_to_install_it(monkeypatch):
         assert caught.value.fix == "Install it with: pip install nvidia-cuda-nvrtc"
     finally:
         nvrtc._nvrtc.cache_clear()
+
+
+def test_no_compilation_begins_where_another_left_memory(monkeypatch):
+    """NVRTC makes other machine code of some sources then: each has a process of its own, as new as any."""
+    answered = []
+
+    def answer(number):
+        answered.append(number)
+        return os.getpid(), answered
+
+    apart = ForkServer(lambda: answered.append("begun"), answer)
+    processes, all_answered = zip(*map(apart.ask, range(4)), strict=True)
+    assert all_answered == tuple(["begun", number] for number in range(4))
+    assert len({os.getpid(), *processes}) == 5
+    assert not answered
+    monkeypatch.setattr(nvrtc, "_call", None)  # where this process would compile
+    assert "mine" in compile_source(GOOD, "mine.cu", "mine", OPTIONS).ptx
+
+
+def test_where_no_process_answers_this_one_compiles(monkeypatch):
+    def dies(*question):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    for apart in (ForkServer(dies, dies), ForkServer(int, dies)):
+        assert apart.ask("anything") is None
+        monkeypatch.setattr(nvrtc, "_FORKS", apart)
+        assert "mine" in compile_source(GOOD, "mine.cu", "mine", OPTIONS).ptx
+
+
+def test_a_compilation_finds_files_where_its_process_is(monkeypatch, tmp_path):
+    """Also where others began elsewhere."""
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "beside.h").write_text(f"#define WHICH {number + 776}\n")
+        monkeypatch.chdir(folder)
+        source = '#include "beside.h"\n' + GOOD.replace("NUMBER", "WHICH")
+        assert str(number + 776) in compile_source(source, "mine.cu", "mine", (*OPTIONS, "-I.")).ptx
 
 
 @pytest.fixture

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Work whose result depends on where its memory lies, done in copies of one process, which are all alike."""
+
+import os
+import pickle
+import signal
+import socket
+import warnings
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Generic, NoReturn, TypeVar
+
+from gpuprof.machine import end_with_parent
+
+A = TypeVar("A")
+
+
+class ForkServer(Generic[A]):
+    """Answers each question in a copy of one process, which answers none itself.
+
+    Args:
+        prepare: What that process does once, for all answers.
+        answer: Takes a question's parts.
+    """
+
+    def __init__(self, prepare: Callable[[], object], answer: Callable[..., A]) -> None:
+        self._prepare = prepare
+        self._answer = answer
+        self._starting = Lock()
+        #: Where each process asks: one that was forked has other limits, and its own.
+        self._origins: dict[int, socket.socket] = {}
+
+    def ask(self, *question: Any) -> A | None:
+        """Return the answer; None where a copy cannot be had, or ended without one."""
+        try:
+            ours, theirs = socket.socketpair()
+            with ours, ours.makefile("rwb") as file:
+                with theirs:
+                    socket.send_fds(self._origin(), [b"?"], [theirs.fileno()])
+                pickle.dump((os.getcwd(), question), file)
+                file.flush()
+                answer: A = pickle.load(file)
+        except (OSError, EOFError):
+            return None
+        return answer
+
+    def _origin(self) -> socket.socket:
+        with self._starting:
+            if os.getpid() not in self._origins:
+                ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+                with warnings.catch_warnings():
+                    # The child touches nothing that other threads hold.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    child = os.fork()
+                if not child:
+                    self._serve(theirs)
+                theirs.close()
+                self._origins[os.getpid()] = ours
+            return self._origins[os.getpid()]
+
+    def _serve(self, asked: socket.socket) -> NoReturn:
+        """Copy this process for each question, until nobody can ask any more."""
+        try:
+            os.closerange(3, asked.fileno())
+            os.closerange(asked.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for standard in range(3):
+                os.dup2(nothing, standard)
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            self._prepare()
+            own = os.getpid()
+            while numbers := socket.recv_fds(asked, 1, 1)[1]:
+                if not os.fork():
+                    end_with_parent(own)
+                    with socket.socket(fileno=numbers[0]) as theirs, theirs.makefile("rwb") as file:
+                        folder, question = pickle.load(file)
+                        os.chdir(folder)
+                        pickle.dump(self._answer(*question), file)
+                    break
+                os.close(numbers[0])
+        finally:
+            os._exit(0)
