@@ -8,6 +8,7 @@ from each import each
 from executor_harness import PTX_HEAD, refused
 
 from gpuprof.executor import UnsupportedInstruction, load_program
+from gpuprof.executor.program.constants import content_of
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.narrowing import narrow_vector_loads
@@ -52,6 +53,8 @@ def test_syntax_that_is_not_modelled_is_named(text, name):
         ("mov.b64{%r1, %r2}, %rd1;", "mov.b64 {%r1, %r2}, %rd1;"),
         ("st.shared.b32[%r3+4], %r1;", "st.shared.b32 [%r3 + 0x4], %r1;"),
         ("mov.b32%r1, 5;", "mov.b32 %r1, 5;"),
+        ("ld.shared.b32 %r1, [%r3+2*4];", "ld.shared.b32 %r1, [%r3+8];"),
+        ("add.s32 %r1, %r2, (1 << 4) - 5|3;", "add.s32 %r1, %r2, 11;"),
         ("@ %p1 add.s32 %r1, %r2, 7;", "@%p1 add.s32 %r1, %r2, 7;"),
         ("@! %p1 add.s32 %r1, %r2, 7;", "@!%p1 add.s32 %r1, %r2, 7;"),
     ],
@@ -67,8 +70,28 @@ def test_a_parameter_may_be_called_like_a_shared_variable():
 
 def test_an_address_that_is_computed_in_the_text_is_named():
     with pytest.raises(UnsupportedInstruction) as error:
-        body("ld.shared.b32 %r1, [%r3+2*4];")
-    assert error.value.name == "address [%r3+2*4]"
+        body("ld.shared.b32 %r1, [%r3+%r2];")
+    assert error.value.name == "address [%r3+%r2]"
+
+
+#: Constant expressions and what ptxas 13.0 makes of them, as elements of an array of that type.
+CONSTANTS = {
+    "s64": """(-1&-1)>>1: -1, ~0>>1: 2**63 - 1, -7 % 3: 0, (7 % -3): 7, (0-1) % 5 - 6 < 0: 0, 1<<65: 2,
+        -1>>70: -1, (1<2)-2<0: 1, (2?1U:1)-2<0: 0, -5U/2: 2**63 - 3, 0xFFFFFFFFFFFFFFFF/2: 2**63 - 1,
+        -7/2: -3, 1 - - 1: 2, -~3: 4, 010*2: 16, 0B11: 3, -1<1U: 0, -1 < 0?1U:2: 1, 5^3|8&12: 14, 1.5<2.0: 1,
+        WARP_SZ*4: 128, (.u64)-1/2: 2**63 - 1, -1+0U>>1: 2**63 - 1, !5: 0, 3 ? 1 : 0 ? 5 : 6: 1, -8>>1: -4""",
+    "f32": "1.5*2.0: 0x40400000, 1e39: 0x7f800000, -1e39: 0xff800000, 1.0/3.0: 0x3eaaaaab",
+    "none": "7/0: None, 1.5>1: None, ~1.5: None, 1.5?2:3: None, 08: None, 2.5 % 2.0: None, (1: None",
+}
+
+
+def test_constant_expressions_are_what_ptxas_makes_of_them():
+    for kind, table in CONSTANTS.items():
+        for case in table.split(","):
+            text, expected = (part.strip() for part in case.rsplit(":", 1))
+            size = 4 if kind == "f32" else 8
+            wanted = None if kind == "none" else eval(expected) & ((1 << 8 * size) - 1)
+            assert content_of(text, size) == wanted, text
 
 
 @pytest.mark.parametrize(

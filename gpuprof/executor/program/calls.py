@@ -8,9 +8,10 @@ same. Functions that call themselves, or each other, stand in the body once for 
 `recursion` makes their calls of each other jumps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import zip_longest
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC
@@ -213,7 +214,9 @@ class _Inliner:
             self.registers.setdefault(name, f"b{8 * size}")
             self._check_pieces(whole, memory.offset + i * size, size)
             pair = (part, Reg(name)) if item.opcode[0] == "ld" else (Reg(name), part)
-            yield replace(item, opcode=("mov", f"b{8 * size}"), operands=pair)
+            # What a constant is follows from the instruction's type.
+            of = kind if isinstance(part, Imm) else f"b{8 * size}"
+            yield replace(item, opcode=("mov", of), operands=pair)
 
     def _check_pieces(self, name: str, start: int, size: int) -> None:
         """Make sure that the pieces of a `.param` variable, each a register, do not overlap."""
@@ -289,6 +292,7 @@ class _Inliner:
         self, caller: Function, original: Instruction, passed: dict[str, str], item: Instruction
     ) -> Iterator[Instruction | Label]:
         names = self.graph.callees(caller, original)
+        item = yield from self._constants_passed(item, self.module.functions.get(names[0] if names else ""))
         target = called(item)
         lists = [(i, operand) for i, operand in enumerate(item.operands) if isinstance(operand, Vec)]
         index = item.operands.index(target) if target is not None else 0
@@ -310,6 +314,28 @@ class _Inliner:
             yield from self._enter(name, item, results, arguments)
             yield replace(item, opcode=("bra",), operands=(Sym(f"{tag}end"),))
         yield Label(f"{tag}end")
+
+    def _constants_passed(
+        self, item: Instruction, callee: Function | None
+    ) -> Generator[Instruction, None, Instruction]:
+        """Yield the stores of a call's constant arguments; return the call that passes where they are."""
+        formals = callee.params if callee else []
+        operands = list(item.operands)
+        for i, operand in enumerate(operands):
+            if not isinstance(operand, Vec) or not any(isinstance(each, Imm) for each in operand.items):
+                continue
+            given = list(operand.items)
+            for j, (constant, formal) in enumerate(zip_longest(given, formals[: len(given)])):
+                if isinstance(constant, Imm):
+                    self.calls += 1
+                    kind = formal.kind.replace("pred", "b32") if formal else "b64"
+                    name = f"constant {self.calls}"
+                    self.sizes[name] = ARITHMETIC[kind].itemsize
+                    given[j] = place = Sym(name)
+                    store = replace(item, opcode=("st", "param", kind), operands=(Mem(place), constant))
+                    yield from self._moves(store, {name: name})
+            operands[i] = Vec(tuple(given))
+        return replace(item, operands=tuple(operands))
 
     @staticmethod
     def _passed_names(item: Instruction, lists: list[Vec], passed: dict[str, str]) -> list[str]:

@@ -3,13 +3,12 @@
 """Read PTX text into functions, variables and instructions. Syntax only: no meaning is given here."""
 
 import re
-import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from math import prod
 
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.program.constants import base_and_offset, literal
 from gpuprof.executor.program.ptx import (
     Function,
     Imm,
@@ -19,7 +18,6 @@ from gpuprof.executor.program.ptx import (
     Module,
     Not,
     Operand,
-    Reference,
     Reg,
     Signature,
     Special,
@@ -29,6 +27,7 @@ from gpuprof.executor.program.ptx import (
     leaves,
 )
 from gpuprof.executor.program.source_places import LOCATION, places_of
+from gpuprof.executor.program.variables import TYPE_BYTES, declared, split_operands, variable_of
 from gpuprof.ptx_directives import launch_limits, target_of_ptx
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -38,19 +37,12 @@ _BEGINS = re.compile(
     r"^[ \t]*\.(?:visible|extern|weak|common|entry|func|global|const|shared|section|alias)\b",
     re.MULTILINE,
 )
-_VARIABLE = re.compile(
-    r"\.(global|const|shared|local|param|reg)\s*(?:\.align\s+(\d+)\s*)?(?:\.v([24])\s*)?\.(\w+)\s+"
-    r"([\w$%.]+)\s*((?:\[\s*\d*\s*\]\s*)*)(?:=\s*(.*))?$",
-    re.DOTALL,
-)
 _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
 _PASSED_VECTOR = re.compile(r"\.reg\s*\.v([24])\s*\.(\w+)\s+([\w$%]+)")
 _GUARD = re.compile(r"@\s*(!?)\s*([\w$%]+)\s+")
 #: Its operands may follow at once, as strings of inline PTX that are written side by side give.
 _MNEMONIC = re.compile(r"\S[^\s{\[(%]*")
 _SPACES = frozenset(("global", "shared", "local", "param", "const"))
-#: A predicate is passed as an integer.
-_TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "pred": 4}
 
 
 def parse(text: str) -> Module:
@@ -85,7 +77,7 @@ def parse(text: str) -> Module:
             if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
                 end = text.index(";", position)
                 head, position = head + "{" + text[position:end], end + 1
-            module.variables += _declared(head)
+            module.variables += declared(head)
         elif stop == "{":
             position = _matching_brace(text, position) + 1
     return module
@@ -98,41 +90,6 @@ def _matching_brace(text: str, position: int) -> int:
         if depth == 0:
             return position + found.start()
     raise UnsupportedInstruction("unbalanced braces", 0)
-
-
-def _declared(text: str) -> list[Variable]:
-    """Read a declaration of one variable, or of several of one type."""
-    first, *others = _split(text)
-    kind = re.match(r"(?:\.\w+(?:\([^)]*\))?\s*(?:\d+\s+)?)*", first)
-    return [_variable(first), *(_variable(f"{kind[0] if kind else ''}{other}") for other in others)]
-
-
-def _variable(text: str) -> Variable:
-    extern = ".extern" in text
-    text = re.sub(
-        r"\.(visible|extern|weak|common|ptr(\s+\.(global|shared|const|local))?)\b\s*", "", text
-    ).strip()
-    text = re.sub(r"\.attribute\([^)]*\)\s*", "", text)
-    # A pointer parameter may say how its target is aligned: `.param .u64 .ptr .global .align 16 name`.
-    text = re.sub(r"^(\.param\s+\.\w+)\s+\.align\s+\d+", r"\1", text)
-    found = _VARIABLE.match(text)
-    if not found:
-        raise UnsupportedInstruction(text.split("\n")[0], 0)
-    space, align, vector, kind, name, extents, initial = found.groups()
-    item = _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)
-    if item == 0:
-        raise UnsupportedInstruction(f".{space} .{kind} variable", 0)
-    vector_size = item * int(vector or 1)
-    counts = [int(extent or 0) for extent in re.findall(r"\[\s*(\d*)", extents)]
-    size = vector_size * prod(counts)
-    data: bytes | None = None
-    references: tuple[Reference, ...] = ()
-    if initial is not None:
-        data, references = _initial_content(initial, item)
-        row = vector_size * prod(counts[1:])
-        size = size or -(-len(data) // row) * row  # as many rows as are given
-        data = data.ljust(size, b"\0")
-    return Variable(name, space, int(align or vector_size), size, data, extern, references)
 
 
 def _function_header(text: str) -> Function:
@@ -155,7 +112,7 @@ def _function_header(text: str) -> Function:
 
 
 def _variables(listing: str | None) -> list[Variable]:
-    return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
+    return [variable_of(part.strip()) for part in (listing or "").split(",") if part.strip()]
 
 
 def _signature(text: str) -> Signature:
@@ -163,22 +120,6 @@ def _signature(text: str) -> Signature:
     found = re.match(r"\s*(?:\(([^)]*)\))?\s*_\s*(?:\(([^)]*)\))?", text, re.DOTALL)
     returns, params = found.groups() if found else ("", "")
     return Signature(*(tuple(v.size for v in _variables(part)) for part in (returns, params)))
-
-
-def _literal(text: str) -> Imm | None:
-    if not text[:1].isdigit() and text[:1] not in ("-", "."):
-        return None
-    if re.match(r"0[fF][0-9a-fA-F]{8}$", text):
-        return Imm(int(text[2:], 16), 32)
-    if re.match(r"0[dD][0-9a-fA-F]{16}$", text):
-        return Imm(int(text[2:], 16), 64)
-    if re.match(r"-?(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$", text):
-        digits = text.rstrip("U")
-        octal = re.match(r"-?0[0-7]+$", digits)
-        return Imm(int(digits, 8 if octal else 0))
-    if re.match(r"-?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?$", text):
-        return Imm(struct.unpack("<Q", struct.pack("<d", float(text)))[0], 64)
-    return None
 
 
 class _Body:
@@ -196,6 +137,7 @@ class _Body:
         self.vectors: dict[str, Vec] = {}
         for stem in {name[:-2] for name in function.registers if "." in name}:
             self.vectors[stem] = Vec(tuple(Reg(name) for name in function.registers if name[:-2] == stem))
+        self.outside = {v.name for v in module.variables}
         #: Where variables are that an access may name without saying it.
         self.spaces = {v.name: v.space for v in module.variables if v.space == "shared"}
         self.scope_count = 0
@@ -225,7 +167,7 @@ class _Body:
             elif statement.startswith(".reg"):
                 self._declare(statement)
             elif statement.startswith((".shared", ".local", ".param", ".const", ".global")):
-                for variable in _declared(statement):
+                for variable in declared(statement):
                     fresh = replace(variable, name=self._fresh(variable.name))
                     self.function.variables.append(fresh)
                     if fresh.space in ("shared", "local"):
@@ -287,7 +229,9 @@ class _Body:
 
     def _fresh(self, name: str) -> str:
         if len(self.scopes) == 1:
-            return name
+            self.operands.clear()  # that name it meant something else
+            if name not in self.outside:
+                return name
         self.scopes[-1][name] = f"{name}@{self.scope_count}"
         return self.scopes[-1][name]
 
@@ -314,7 +258,7 @@ class _Body:
         if directive == ".callprototype":
             self.function.prototypes[label.name] = _signature(rest)
         else:
-            self.function.tables[label.name] = tuple(self._renamed(name) for name in _split(rest))
+            self.function.tables[label.name] = tuple(self._renamed(name) for name in split_operands(rest))
 
     def _instruction(self, text: str) -> Instruction:
         guard, negated = None, False
@@ -322,7 +266,7 @@ class _Body:
             negated, guard = bool(found.group(1)), self._renamed(found.group(2))
             text = text[found.end() :]
         mnemonic = _MNEMONIC.findall(text)[0]
-        parts = _split(text[len(mnemonic) :])
+        parts = split_operands(text[len(mnemonic) :])
         opcode = _opcode(mnemonic)
         if mnemonic[0] == "v":  # a video instruction may take a part of a register, or its negative
             for i, part in enumerate(parts):
@@ -332,7 +276,10 @@ class _Body:
                 if picked := _PICKED.search(part):
                     opcode = (*opcode, f"{'dabc'[i]}{picked[0]}")
                     parts[i] = part[: picked.start()]
-        operands = tuple(map(self._operand, parts))
+        lists = opcode[0] == "call"  # others have only constants in parentheses
+        operands = tuple(
+            (not lists and part[0] == "(" and literal(part)) or self._operand(part) for part in parts
+        )
         if self.spaces and opcode[0] in ("ld", "st", "atom", "red"):
             opcode = self._placed(opcode, operands)
         line = self.ptx_line if self.own_lines else self.line
@@ -367,7 +314,7 @@ class _Body:
             items: list[Operand] = []
             for each in leaves(operand) if isinstance(operand, Vec) else ():
                 kind = self.function.registers.get(each.name, "") if isinstance(each, Reg) else ""
-                if isinstance(each, Reg) and (size := _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)):
+                if isinstance(each, Reg) and (size := TYPE_BYTES.get(kind.lstrip("bsuf"), 0)):
                     passed = Variable(f"{each.name}@{len(self.function.variables)}", "param", size, size)
                     self.function.variables.append(passed)
                     moves = self._passing("ld" if results else "st", each, passed, call)
@@ -409,15 +356,12 @@ class _Body:
         if text.startswith("!"):
             return Not(self._operand(text[1:]))
         if text.startswith(("{", "(")):
-            return Vec(tuple(self._operand(part) for part in _split(text[1:-1])))
+            return Vec(tuple(self._operand(part) for part in split_operands(text[1:-1])))
         if text.startswith("["):
             return self._memory(text[1:-1])
-        literal = _literal(text)
-        if literal is not None:
-            return literal
-        if text == "WARP_SZ":
-            return Imm(32)
-        base, offset = _base_and_offset(text)
+        if (constant := literal(text)) is not None:
+            return constant
+        base, offset = base_and_offset(text)
         stem, _, part = base.rpartition(".")
         name = self._renamed(base)
         if (vector := self._renamed(stem)) in self.vectors:  # one of its elements
@@ -429,10 +373,10 @@ class _Body:
         return Special(text) if text.startswith("%") else Sym(name, offset)
 
     def _memory(self, text: str) -> Mem | Vec:
-        parts = _split(text)
+        parts = split_operands(text)
         if len(parts) == 2:  # a place in a tensor
             return Vec((self._operand(f"[{parts[0]}]"), self._operand(parts[1])))
-        base, offset = _base_and_offset(text.strip())
+        base, offset = base_and_offset(text.strip())
         operand = self._operand(base)
         if not isinstance(operand, Reg | Sym | Imm):
             raise UnsupportedInstruction(f"address [{text}]", self.line)
@@ -441,77 +385,8 @@ class _Body:
 
 _COLOURS = dict(zip("rgba", "xyzw", strict=True))
 _PICKED = re.compile(r"\.[bh][0-7]+$")
-_NESTING = re.compile(r"[{\[(|]")
 
 
 @cache
 def _opcode(mnemonic: str) -> tuple[str, ...]:
     return tuple(part for part in re.split(r"\.|(?<=\w)::(?=\w)", mnemonic) if part)
-
-
-def _base_and_offset(text: str) -> tuple[str, int]:
-    base, plus, offset = text.partition("+")
-    if plus:
-        literals = [_literal(part.strip()) for part in offset.split("+")]
-        if None not in literals:
-            return base.strip(), sum(literal.bits for literal in literals if literal)
-    if found := re.match(r"([\w$%.]+?)-(\d+)$", text):
-        return found.group(1), -int(found.group(2))
-    return text, 0
-
-
-def _split(text: str) -> list[str]:
-    """Split operands at commas outside brackets; `d|p` counts as two operands."""
-    if not _NESTING.search(text):
-        return [part.strip() for part in text.split(",") if part.strip()]
-    parts, depth, start = [], 0, 0
-    for i, char in enumerate(text):
-        depth += (char in "{[(") - (char in "}])")
-        if char in ",|" and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    parts.append(text[start:])
-    return [part.strip() for part in parts if part.strip()]
-
-
-_MASKED = re.compile(r"(0[xX][fF]+0*)\s*\((.*)\)$", re.DOTALL)
-_GENERIC = re.compile(r"generic\s*\(\s*([\w$]+)\s*\)")
-_SYMBOL = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:([+-])\s*(\d+))?$")
-
-
-def _initial_content(text: str, item: int) -> tuple[bytes, tuple[Reference, ...]]:
-    """Return the bytes that an initialiser gives, with zeros in the place of addresses, and these.
-
-    `item` are the bytes of an element.
-    """
-    content, references = b"", []
-    for word in text.replace("{", " ").replace("}", " ").split(","):
-        word = word.strip()
-        if not word:
-            continue
-        literal = _literal(word)
-        if literal is None:
-            references.append(_reference(word, len(content), item))
-        content += ((_held(literal, item) if literal else 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
-    return content, tuple(references)
-
-
-def _held(literal: Imm, size: int) -> int:
-    """The bits of a literal in so many bytes, of which a float of double precision has eight."""
-    if literal.width == 64 and size == 4:
-        (value,) = struct.unpack("<d", literal.bits.to_bytes(8, "little"))
-        return int.from_bytes(struct.pack("<f", value), "little")
-    return literal.bits
-
-
-def _reference(word: str, offset: int, size: int) -> Reference:
-    shift, inner = 0, word
-    if masked := _MASKED.match(word):
-        mask, inner = int(masked[1], 16), masked[2].strip()
-        shift = (mask & -mask).bit_length() - 1
-    plain, generic = _GENERIC.subn(r"\1", inner)
-    found = _SYMBOL.match(plain)
-    if not found:
-        raise UnsupportedInstruction(f"initialiser {word}", 0)
-    addend = int(found[3] or 0) * (-1 if found[2] == "-" else 1)
-    return Reference(offset, size, found[1], addend, shift, bool(generic))

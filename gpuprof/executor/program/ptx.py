@@ -113,8 +113,8 @@ class Reference(Struct, frozen=True):
 class Variable:
     """A variable of one state space.
 
-    The space is "global", "const", "shared", "local" or "param". An extern array has size 0: the launch
-    decides.
+    The space is "global", "const", "shared", "local" or "param"; `kind` the type of its elements. An extern
+    array has size 0: the launch decides.
     """
 
     name: str
@@ -124,6 +124,7 @@ class Variable:
     data: bytes | None = None
     extern: bool = False
     references: tuple[Reference, ...] = ()
+    kind: str = ""
 
 
 class Signature(Struct, frozen=True):

@@ -147,7 +147,8 @@ def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:
         kind = np.dtype(f"f{value.width // 8}")
         written = np.array(value.bits, dtype=f"u{value.width // 8}").view(kind)
         if dtype.kind == "f":
-            return uniform(written.astype(dtype), dtype)
+            with np.errstate(over="ignore"):  # infinity, as ptxas has it
+                return uniform(written.astype(dtype), dtype)
         return uniform(
             written.view(f"u{value.width // 8}").astype(f"u{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}")
         )

@@ -12,7 +12,7 @@ from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.program.ptx import Instruction, Operand, Reg
+from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, computing
 
@@ -183,7 +183,9 @@ def move(coder: Coder, item: Instruction) -> Step:
     items = [getattr(operand, "items", None) for operand in (target, source)]
     if items[0] or items[1]:
         return _pack(coder, item, items[0], items[1])
-    dtype = _kept_dtype(coder, target, kind, item.line)
+    # What a constant is follows from the instruction's type.
+    constant = isinstance(source, Imm)
+    dtype = ARITHMETIC[kind] if constant else _kept_dtype(coder, target, kind, item.line)
     read = coder.predicate(source, item) if kind == "pred" else coder.reader(source, dtype, item)
     return computing(coder, item, read)
 

@@ -355,7 +355,8 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     A lane accesses `size` bytes; `kind` is "load", "store" or "atomic".
     """
     if size not in (1, 2, 4, 8, 16):
-        raise UnsupportedInstruction(item.name, item.line)
+        wide = ", which needs sm_100" if size == 32 else ""
+        raise UnsupportedInstruction(f"{item.name}{wide}", item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)

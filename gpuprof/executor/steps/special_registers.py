@@ -23,6 +23,8 @@ from gpuprof.executor.steps.launch_state import CLOCKS
 
 #: Registers whose values depend on where and when a card runs a block.
 _PLACES = frozenset({"%smid", "%nsmid", "%warpid", "%gridid"})
+#: Registers that count what a profiler sets them to count: the PTX ISA promises nothing of them.
+_COUNTERS = tuple(f"%pm{i}{width}" for i in range(8) for width in ("", "_64"))
 
 #: Warps that a multiprocessor of an architecture holds: `%nwarpid`. Others hold 64.
 _WARPS_OF_MULTIPROCESSOR = {75: 32, 86: 48, 87: 48, 88: 48, 89: 48, 120: 48, 121: 48}
@@ -72,6 +74,7 @@ class Surroundings(Struct, frozen=True):
             "%nsmid": self.multiprocessors,
             "%gridid": 1,
             "%current_graph_exec": 0,
+            **dict.fromkeys(_COUNTERS, 0),
             "%dynamic_smem_size": self.dynamic_bytes,
             "%total_smem_size": total,
             "%aggr_smem_size": self.static_and_dynamic_bytes + reserved,
@@ -129,6 +132,8 @@ def remark_on(names: Collection[str]) -> str:
     """Say which registers of a launch hold what no card would; empty where all hold what a card does."""
     clocks, places = sorted(set(names) & CLOCKS.keys()), sorted(set(names) & _PLACES)
     parts = []
+    if counters := sorted(set(names).intersection(_COUNTERS)):
+        parts.append(f"{', '.join(counters)}: 0, as no profiler has set what they count")
     if clocks:
         parts.append(f"{', '.join(clocks)}: instructions were counted, not time of the card")
     if places:
