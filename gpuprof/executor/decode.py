@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Site
@@ -46,99 +45,18 @@ from gpuprof.executor.program.slicing import (
     control_slice,
 )
 from gpuprof.executor.program.slots import Slots, names_reserved
-from gpuprof.executor.steps import (
-    arithmetic_steps,
-    bulk_steps,
-    call_steps,
-    cluster_steps,
-    distributed_shared,
-    matrix_steps,
-    mbarrier_steps,
-    memory_steps,
-    mma_steps,
-    system_calls,
-    texture_steps,
-    warp_steps,
-    wgmma_steps,
-    wmma_steps,
-)
+from gpuprof.executor.steps.arithmetic_steps import add_addresses, fused_multiply_adds
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands
 from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
-from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
+from gpuprof.executor.steps.coding import Coder, Step, StepObserver, refusal
+from gpuprof.executor.steps.decoders import decoder_of
 from gpuprof.executor.steps.fusion import PURE, fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import address_only, shared_accesses
 from gpuprof.executor.steps.special_registers import ANSWERED
 
 #: Bytes behind a constant variable that belong to nobody.
 _CONSTANT_GAP = 4096
-
-
-#: What only hints: there is nothing to do.
-_HINTS = ("setmaxnreg", "prefetch", "prefetchu", "discard", "applypriority", "nanosleep", "griddepcontrol")
-#: What decodes instructions, by how their opcodes begin: the longest beginning counts.
-_DECODERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
-    **dict.fromkeys(TABLE, arithmetic_steps.arithmetic),
-    "bar.warp": warp_steps.sync_warp,
-    "barrier.cluster": cluster_steps.arrive,
-    "cp.async": memory_steps.async_copy,
-    **dict.fromkeys(
-        ("cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all"),
-        lambda coder, item: group_step(coder, item, lambda batch: batch.copies),
-    ),
-    "cp.async.mbarrier": mbarrier_steps.arrive_after_copies,
-    **dict.fromkeys(("cp.async.bulk", "cp.reduce"), bulk_steps.bulk_copy),
-    **dict.fromkeys(("st.async", "red.async"), bulk_steps.send_async),
-    # Also what orders products of warp groups, whose sums are there at once.
-    **dict.fromkeys((*_HINTS, "pmevent", "wgmma.fence"), lambda coder, item: None),
-    **dict.fromkeys(("ld", "ldu"), memory_steps.load),
-    "st": memory_steps.store,
-    **dict.fromkeys(("atom", "red"), memory_steps.atomic),
-    "mov": arithmetic_steps.move,
-    "cvta": distributed_shared.convert_address,
-    "isspacep": distributed_shared.is_in_space,
-    "mapa": distributed_shared.map_address,
-    "getctarank": distributed_shared.rank_of_address,
-    "shfl": warp_steps.shuffle,
-    "vote": warp_steps.vote,
-    "match": warp_steps.match,
-    "activemask": warp_steps.active_mask,
-    "redux": warp_steps.reduce,
-    "elect": warp_steps.elect,
-    "mma": mma_steps.multiply,
-    "mma.sp": mma_steps.multiply_sparse,
-    "wmma.load": wmma_steps.load,
-    "wmma.mma": wmma_steps.multiply,
-    "wmma.store": wmma_steps.store,
-    "wgmma.mma_async": wgmma_steps.multiply,
-    **dict.fromkeys(
-        ("wgmma.commit_group", "wgmma.wait_group"),
-        lambda coder, item: group_step(coder, item, lambda batch: batch.products),
-    ),
-    "ldmatrix": matrix_steps.load_matrix,
-    "stmatrix": matrix_steps.store_matrix,
-    "movmatrix": matrix_steps.move_matrix,
-    **{f"mbarrier.{name}": decode for name, decode in mbarrier_steps.OPERATIONS.items()},
-    **dict.fromkeys(("membar", "fence"), cluster_steps.fence),
-    "createpolicy": arithmetic_steps.cache_policy,
-    "save_frame": call_steps.save_frame,
-    "restore_frame": call_steps.restore_frame,
-    "no_target": call_steps.no_target,
-    "alloca": call_steps.allocate_on_stack,
-    "stacksave": call_steps.save_stack,
-    "stackrestore": call_steps.restore_stack,
-    "vprintf": system_calls.print_formatted,
-    "__assertfail": system_calls.assertion_fails,
-    "malloc": system_calls.allocate,
-    "free": system_calls.free,
-    "tex": texture_steps.sample,
-    "tld4": texture_steps.sample,
-    "txq": texture_steps.query,
-    "suq": texture_steps.query,
-    "suld": texture_steps.load_surface,
-    "sust": texture_steps.store_surface,
-    "sured": texture_steps.update_surface,
-}
 
 
 class BackEdge(Struct, frozen=True):
@@ -441,7 +359,7 @@ class _Decoder:
                     meets.add(len(steps))
         fused: Counter[tuple[str, int]] = Counter()
         for item in block.body:
-            for family, times in () if item.guard else arithmetic_steps.fused_multiply_adds(item):
+            for family, times in () if item.guard else fused_multiply_adds(item):
                 fused[family, item.line] += times
         last = block.last
         if self.observer and last is not None and (before := self.observer.before_end(self.coder, last)):
@@ -479,7 +397,7 @@ class _Decoder:
             return shared_accesses(self.coder, kept)
         item, role = kept
         if role is Role.KEPT and not self.coder.addresses.isdisjoint(reads_and_writes(item)[1]):
-            return arithmetic_steps.add_addresses(self.coder, item)
+            return add_addresses(self.coder, item)
         step = self._step(item)
         return address_only(step) if step is not None and role is Role.ADDRESS_ONLY else step
 
@@ -494,13 +412,7 @@ class _Decoder:
     def _modelled(self, item: Instruction) -> Step | None:
         if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
             item = replace(item, operands=item.operands[:-1])
-        decode = _decoder_of(item.opcode[:3])
+        decode = decoder_of(item.opcode[:3])
         if decode is None:
             raise UnsupportedInstruction(item.name, item.line)
         return decode(self.coder, item)
-
-
-@cache
-def _decoder_of(beginning: tuple[str, ...]) -> Callable[[Coder, Instruction], Step | None] | None:
-    names = (".".join(beginning[:count]) for count in (3, 2, 1))
-    return next((_DECODERS[name] for name in names if name in _DECODERS), None)

@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
     # The interpreter knows nobody who watches it.
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
-    "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
+    "decode": {"faults", "lanes", "program", "memory", "steps"},
     "sampling": set(),
     "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
