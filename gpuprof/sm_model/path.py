@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil
 
-from gpuprof.executor import Loop, reached
+from gpuprof.executor import Loop, predecessors, reached
 from gpuprof.machine_code.sass import Block
 
 #: A loop is left once so many of its instructions, and so many passes, were gone through.
@@ -79,8 +79,10 @@ def usual_path(
     gone: Counter[tuple[int, int]] = Counter()
     steps, number = [0], 0
     calls: list[int] = []
+    parted = _Parted(blocks, loops)
     while len(steps) < _MOST_STEPS:
         taken[number] += 1
+        parted.enter(number)
         callee = blocks[number].callee
         if callee is not None and times[callee] > 0:
             calls.append(number)
@@ -123,6 +125,10 @@ def usual_path(
         gone[number, after] += 1
         if not any(number in loop.body for loop in loops.values()):
             _among_these(behind, number, after, {one: coming[one] / times[number] for one in rarer[:-1]})
+        if parted.both(number, ways, sum(coming.values()) / times[number], taken[number]):
+            parted.leave(other := next(one for one in ways if one != after))
+            gone[number, other] += 1
+        after = parted.meeting(after)
         if after in loops:
             done[after] = done[after] + 1 if number in loops[after].body else 0
         number = after
@@ -140,6 +146,50 @@ def _among_these(
             behind.update((way, min(max(place, 1e-3), 1.0)) for way, earlier in behind.items() if earlier)
         if one == after:
             return
+
+
+class _Parted:
+    """Where lanes of a warp part that go both ways of a branch: the others follow once the first ones meet.
+
+    Args:
+        blocks: Of the machine code.
+        loops: By the block where their passes begin.
+    """
+
+    def __init__(self, blocks: Sequence[Block], loops: Mapping[int, Loop]) -> None:
+        self._blocks, self._loops, self._before = blocks, loops, predecessors(blocks)
+        self._meetings = {block.together: number for number, block in enumerate(blocks)}
+        #: Where lanes will meet, the nearest last, and who has still to come there; how often a branch parted.
+        self._open: list[tuple[int, list[int]]] = []
+        self._times: Counter[int] = Counter()
+
+    def enter(self, number: int) -> None:
+        """Come to a block."""
+        while any(number == meeting for meeting, _ in self._open):
+            self._open.pop()
+        if number in self._meetings:
+            self._open.append((self._meetings[number], []))
+
+    def both(self, number: int, ways: Sequence[int], share: float, taken: int) -> bool:
+        """Whether lanes go both ways now, if they come to these so often as a share of how often to the block."""
+        held = [loop.body for loop in self._loops.values() if number in loop.body]
+        now = (
+            *(len(ways) == 2 and self._open, all(self._before[one] == [number] for one in ways)),
+            *(body.issuperset(ways) for body in held),
+            share > 1 + _EVEN and (share - 1) * taken - self._times[number] >= _BEHIND,
+        )
+        self._times[number] += all(now)
+        return all(now)
+
+    def leave(self, way: int) -> None:
+        """Leave a way to those who wait until the others meet."""
+        self._open[-1][1].append(way)
+
+    def meeting(self, after: int) -> int:
+        """Return where the warp goes that comes to a block: where all meet only if nobody is missing."""
+        if self._open and after == self._open[-1][0] and self._open[-1][1]:
+            return self._open[-1][1].pop()
+        return after
 
 
 def hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:

@@ -924,6 +924,10 @@ def test_a_block_is_followed_that_most_are_like() -> None:
     lanes = np.arange(64).reshape(1, 2, 32) < np.array([64, 8, 64, 32, 4])[:, None, None]
     for place in np.linspace(0, 0.99, 9):
         assert int(_usual(lanes, place) * 5) == (0 if place < 0.5 else 2)
+    # Of many one that acts at all.
+    assert [
+        int(_usual(lanes[[1]] & (np.arange(9) == 7)[:, None, None], place) * 9) for place in (0.1, 0.9)
+    ] == [7, 7]
     # Of two kinds the one that does more; all alike are followed in turn.
     assert int(_usual(lanes[:2], 0.9) * 2) == 0
     for alike in (lanes[[0] * 5], lanes[:1]):

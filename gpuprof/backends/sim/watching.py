@@ -317,8 +317,9 @@ def _of_block(each: Any, place: float) -> Any:
 
 
 def _usual(lanes: Any, place: float) -> float:
-    """The place of a block of which as many threads act as of most: where arrays end fewer do."""
-    _, kinds, blocks = np.unique(lanes.sum(axis=(1, 2)), return_inverse=True, return_counts=True)
+    """The place of a block of which as many threads act as of most that do: where arrays end fewer do."""
+    acting, kinds, blocks = np.unique(lanes.sum(axis=(1, 2)), return_inverse=True, return_counts=True)
+    blocks *= acting > 0
     most = len(blocks) - 1 - int(np.argmax(blocks[::-1]))  # and the most threads, of two that are as many
     alike = np.flatnonzero(kinds == most)
     if len(alike) == len(lanes):  # one row may stand for all
