@@ -245,8 +245,7 @@ def _cycles(
     if at_once and launch.handed_on < 2:  # who waits for another does much in vain
         launch, times = _busiest(launch, times, launch.blocks / each)
     # Of blocks that are all there at once, the one that does most ends last.
-    most = launch.busiest[0] * launch.blocks / each if at_once else 1.0
-    paths = paths_of(launch, times, 0.0 if at_once else 0.5, most)
+    paths = paths_of(launch, times, 0.0 if at_once else 0.5)
     about = launch.words, launch.traffic, constants, launch.sources, launch.cluster
     steps = [
         steps_of(block.instructions if count else (), *about)
@@ -353,7 +352,12 @@ def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[P
                 for address, asked in launch.traffic.items()
             }
             times = [count * warps if one in behind else count for one, count in enumerate(times)]
-            return replace(launch, traffic=traffic), times
+            launch, more = replace(launch, traffic=traffic), more / warps
+            break
+    repeated = sum(times[number] for number in inside)
+    if more > 1 and repeated > sum(times) / 2:
+        longer = 1 + (more - 1) * sum(times) / repeated
+        times = [count * longer if number in inside else count for number, count in enumerate(times)]
     return launch, times
 
 

@@ -36,7 +36,6 @@ def usual_path(
     behind: Mapping[tuple[int, int], float] | None = None,
     place: float = _BEHIND,
     block_place: float = _BEHIND,
-    most: float = 1.0,
     together: int = 0,
 ) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
@@ -50,12 +49,11 @@ def usual_path(
             these do.
         place: The warp's among all, from 0 to 1: the first ones do what not all do, a pass more of a loop.
         block_place: Its block's among all: all warps of one make as many passes of a loop with a barrier.
-        most: How many times as much as the mean block the busiest one does.
         together: Passes to play at least of loops in which warps wait for others, that go other ways.
     """
     behind = dict(behind or {})
     passes = {header: passes_of(header, loop, times) for header, loop in loops.items()}
-    varied = _varied(loops, times, most)
+    varied = _varied(loops, times)
     places = {header: block_place if is_met_in(loops[header], blocks) else place for header in varied}
     played = {
         header: played_of(
@@ -125,9 +123,9 @@ def usual_path(
         gone[number, after] += 1
         if not any(number in loop.body for loop in loops.values()):
             _among_these(behind, number, after, {one: coming[one] / times[number] for one in rarer[:-1]})
-        if parted.both(number, ways, sum(coming.values()) / times[number], taken[number]):
-            parted.leave(other := next(one for one in ways if one != after))
-            gone[number, other] += 1
+        both = [after, *(one for one in ways if one != after)]
+        if parted.part(number, both, sum(coming.values()) / times[number], taken[number]):
+            gone[number, both[-1]] += 1
         after = parted.meeting(after)
         if after in loops:
             done[after] = done[after] + 1 if number in loops[after].body else 0
@@ -149,7 +147,7 @@ def _among_these(
 
 
 class _Parted:
-    """Where lanes of a warp part that go both ways of a branch: the others follow once the first ones meet.
+    """Lanes of a warp that go both ways of a branch: the others go theirs once the first ones meet again.
 
     Args:
         blocks: Of the machine code.
@@ -157,11 +155,11 @@ class _Parted:
     """
 
     def __init__(self, blocks: Sequence[Block], loops: Mapping[int, Loop]) -> None:
-        self._blocks, self._loops, self._before = blocks, loops, predecessors(blocks)
+        self._loops, self._before = loops, predecessors(blocks)
         self._meetings = {block.together: number for number, block in enumerate(blocks)}
-        #: Where lanes will meet, the nearest last, and who has still to come there; how often a branch parted.
+        #: Where lanes will meet, the nearest last, and the ways that are still to be gone before.
         self._open: list[tuple[int, list[int]]] = []
-        self._times: Counter[int] = Counter()
+        self._parted: Counter[int] = Counter()
 
     def enter(self, number: int) -> None:
         """Come to a block."""
@@ -170,23 +168,29 @@ class _Parted:
         if number in self._meetings:
             self._open.append((self._meetings[number], []))
 
-    def both(self, number: int, ways: Sequence[int], share: float, taken: int) -> bool:
-        """Whether lanes go both ways now, if they come to these so often as a share of how often to the block."""
-        held = [loop.body for loop in self._loops.values() if number in loop.body]
-        now = (
-            *(len(ways) == 2 and self._open, all(self._before[one] == [number] for one in ways)),
-            *(body.issuperset(ways) for body in held),
-            share > 1 + _EVEN and (share - 1) * taken - self._times[number] >= _BEHIND,
-        )
-        self._times[number] += all(now)
-        return all(now)
+    def part(self, number: int, ways: Sequence[int], share: float, taken: int) -> bool:
+        """Whether lanes go both ways of a block now: the last of `ways` is left to those that follow.
 
-    def leave(self, way: int) -> None:
-        """Leave a way to those who wait until the others meet."""
-        self._open[-1][1].append(way)
+        Args:
+            number: Of the block.
+            ways: Both, or more.
+            share: How often they are come to, relative to how often the block is.
+            taken: How often it was.
+        """
+        bodies = [loop.body for loop in self._loops.values() if number in loop.body]
+        if (
+            not (self._open and len(ways) == 2 and all(self._before[one] == [number] for one in ways))
+            or not all(body.issuperset(ways) for body in bodies)
+            or share <= 1 + _EVEN
+            or (share - 1) * taken - self._parted[number] < _BEHIND
+        ):
+            return False
+        self._parted[number] += 1
+        self._open[-1][1].append(ways[-1])
+        return True
 
     def meeting(self, after: int) -> int:
-        """Return where the warp goes that comes to a block: where all meet only if nobody is missing."""
+        """Return where those go on who are about to come to a block, where all meet only if all are there."""
         if self._open and after == self._open[-1][0] and self._open[-1][1]:
             return self._open[-1][1].pop()
         return after
@@ -235,7 +239,7 @@ def is_met_in(loop: Loop, blocks: Sequence[Block]) -> bool:
 
 
 def uneven(
-    blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop], warps: int, most: float
+    blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop], warps: int
 ) -> tuple[set[int], bool]:
     """Return the blocks that some warps of a block execute, and whether their passes of a loop differ."""
     inside = {number for loop in loops.values() for number in loop.body}
@@ -245,24 +249,21 @@ def uneven(
         if count * warps >= _BY_SOME
         and (count < _BEHIND if number in inside else count * warps <= warps - _BY_SOME)
     }
-    passes = [passes_of(one, loops[one], times) for one in _varied(loops, times, most)]
+    passes = [passes_of(one, loops[one], times) for one in _varied(loops, times)]
     return some, any(abs(each - round(each)) > _EVEN for each in passes)
 
 
-def _varied(loops: Mapping[int, Loop], times: Sequence[float], most: float) -> set[int]:
+def _varied(loops: Mapping[int, Loop], times: Sequence[float]) -> list[int]:
     """Return the loops of which some warps make a pass more than others, by the blocks where they begin.
 
-    These stand in no other one, and one that has others in it is among them where the busiest block does as
-    much more than the mean one as a pass more would be.
+    These stand in no other one, and have no other in them.
     """
     gone = {one: loop for one, loop in loops.items() if times[one]}
-    found = set()
-    for one, loop in gone.items():
-        passes = passes_of(one, loop, times)
-        alone = not any(begin in loop.body for begin in gone if begin != one)
-        if alone or 1 + _EVEN < ceil(passes) / passes <= most * (1 + _EVEN):
-            found.add(one)
-    return {one for one in found if not any(one in gone[other].body for other in gone if other != one)}
+    return [
+        one
+        for one, loop in gone.items()
+        if not any(one in other.body or begin in loop.body for begin, other in gone.items() if begin != one)
+    ]
 
 
 def _held(ways: list[int], loop: Loop, *, again: bool) -> list[int]:

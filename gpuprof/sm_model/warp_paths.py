@@ -29,7 +29,6 @@ def paths_of(
     launch: PlayedLaunch,
     times: Sequence[float],
     block_place: float,
-    most: float = 1.0,
     together: int = 0,
 ) -> list[tuple[int, ...]]:
     """Return the ways of the warps of a block, which differ where not all do the same.
@@ -38,7 +37,6 @@ def paths_of(
         launch: That they are of.
         times: How often a warp executes each block of machine code, on average.
         block_place: The block's among all, from 0 to 1: the first ones do most.
-        most: How many times as much as the mean block the busiest one does.
         together: Passes to play at least of loops in which warps wait for others, that go other ways.
     """
     blocks = launch.code.blocks
@@ -51,9 +49,9 @@ def paths_of(
     met = {number for number, block in enumerate(blocks) if times[number] and is_met_at(block)}
     hot = hottest(blocks, times)
     if any(met & left and (hot in left or not some) for left in launch.left_out):
-        return _of_each_warp(launch, times, block_place, most)
+        return _of_each_warp(launch, times, block_place)
     ways = {*ways_to(blocks, times, some)}
-    by_some, differ = uneven(blocks, times, loops, launch.warps, most)
+    by_some, differ = uneven(blocks, times, loops, launch.warps)
     if not some and by_some:
         ways = {*ways_to(blocks, times, by_some - launch.rare)} - {*ways_to(blocks, times, met)}
     if not ways and not differ:
@@ -61,14 +59,12 @@ def paths_of(
     roles = min(_ROLES, launch.warps)
     places = [(role + 0.5) / roles for role in range(roles)]
     return [
-        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place, most, together)
+        usual_path(blocks, times, loops, dict.fromkeys(ways, place), place, block_place, together)
         for place in places
     ]
 
 
-def _of_each_warp(
-    launch: PlayedLaunch, times: Sequence[float], block_place: float, most: float
-) -> list[tuple[int, ...]]:
+def _of_each_warp(launch: PlayedLaunch, times: Sequence[float], block_place: float) -> list[tuple[int, ...]]:
     """As `paths_of`, of warps that do not all meet at the same places: each goes where it comes."""
     blocks, found = launch.code.blocks, dict[frozenset[int], list[tuple[int, ...]]]()
     alike = Counter(launch.left_out)
@@ -90,7 +86,7 @@ def _of_each_warp(
             count * launch.warps / coming[number] if number in gone[left] else 0.0
             for number, count in enumerate(times)
         ]
-        found[left] = paths_of(replace(launch, left_out=(), warps=warps), own, block_place, most, together)
+        found[left] = paths_of(replace(launch, left_out=(), warps=warps), own, block_place, together)
     done: Counter[frozenset[int]] = Counter()
     paths = []
     for left in launch.left_out:

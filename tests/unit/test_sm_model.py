@@ -581,8 +581,6 @@ def test_the_block_that_does_most_makes_a_pass_more_of_a_loop_around_others() ->
     # As where blocks share out the passes, and as where one makes three of them and others two.
     assert us(2.25) == pytest.approx(us(2), rel=0.05)
     assert us(2.25, 3 / 2.25) == pytest.approx(us(3), rel=0.05)
-    # Passes that differ in what they do.
-    assert us(2.25, 1.1) == us(2.25)
 
 
 def test_an_sm_whose_blocks_do_more_ends_later() -> None:
@@ -617,6 +615,36 @@ def test_the_busiest_sm_has_blocks_whose_warps_all_go_on() -> None:
     assert us(0.75, busiest=(2 / 3, 0.8)) > first
     # A block that waits for another does much in vain.
     assert us(0.75, busiest=(2 / 3, 2 / 3), handed_on=2) == us(0.75, handed_on=2)
+
+
+def test_the_busiest_block_goes_round_its_loops_more_often() -> None:
+    launch = launch_of(LOOP, [1, 500, 1], 132, distant=0.0)
+    more, twice = (replace(launch, busiest=(share / 132,) * 2) for share in (1, 2))
+    assert modelled([more], H200).us == modelled([launch], H200).us
+    took = modelled([twice], H200).us - 1.8
+    assert took == pytest.approx(2 * (modelled([more], H200).us - 1.8), rel=0.05)
+    # Where most is done once, a loop does not tell why.
+    once = code_of(
+        *[(["MOV R0, R1"], (number + 1,)) for number in range(9)], *[(["BRA 9"], (9, 10)), (["EXIT"], ())]
+    )
+    alike = launch_of(once, [1] * 9 + [2, 1], 132)
+    assert modelled([replace(alike, busiest=(2 / 132,) * 2)], H200).us == modelled([alike], H200).us
+
+
+def test_lanes_that_part_go_one_way_after_the_other() -> None:
+    code = code_of(
+        *((["BSSY B0, `(.L_x_4)", "@P0 BRA 2"], (1, 2)), (["MOV R0, R1"], (3,)), (["MOV R0, R2"], (3,))),
+        *((["BSYNC B0"], (4,)), (["EXIT"], ())),
+    )
+    code.blocks[4].together = 0
+
+    def path(first: float, second: float) -> tuple[int, ...]:
+        return usual_path(code.blocks, [1, first, second, first + second, 1], {})
+
+    assert path(1, 1) == (0, 1, 3, 2, 3, 4)
+    assert path(0.5, 0.5) == (0, 1, 3, 4)
+    assert path(0.2, 0.8) == path(0.3, 0.9) == (0, 2, 3, 4)
+    assert path(0.6, 0.9) == (0, 1, 3, 2, 3, 4)
 
 
 def test_a_branch_that_is_taken_takes_longer() -> None:
