@@ -61,6 +61,10 @@ def race_clause(whom: str, did: str, line: int, more: str = "") -> str:
     return f"which {whom} {did} in line {line}{more}, and nothing orders them"
 
 
+#: How a fault ends that changes what no kernel may.
+READ_ONLY = "which is read-only"
+
+
 class MemoryPlace(Struct, frozen=True):
     """Bytes of global memory by their address, or of a block's shared memory by their offset."""
 

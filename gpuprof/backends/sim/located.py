@@ -14,6 +14,7 @@ from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.executor import (
     RANK_SHIFT,
+    READ_ONLY,
     Buffer,
     FaultKind,
     GlobalMemory,
@@ -147,6 +148,8 @@ def line_of(line: int, *, elsewhere: bool) -> int | None:
 
 #: What a line is said to be of where a kernel does not stand in its own file.
 _OF_INCLUDED = " of an included file"
+#: Of an array that no kernel may change.
+_AN_INPUT = "which is an input: an array that a kernel changes is named in expect, or is declared inout"
 #: What stands between an access to global memory and its address in a fault's words.
 GLOBAL = " of global memory at "
 #: Of the lines that an access depends on, how many are named.
@@ -209,6 +212,11 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
         where = _place(program, fault.address) if found else _global_place(buffers, fault.address)
         detail = fault.detail.replace(f"{fault.address:#x}", where or f"{fault.address:#x}")
         return fault.told(detail)
+    if (address := fault.address) is not None and fault.detail.endswith(READ_ONLY):
+        for one in buffers:
+            if one.holds(address, address + 1):
+                what = f"{one.described(address - one.address)}, {_AN_INPUT}"
+                return fault.told(fault.detail.replace(READ_ONLY, what))
     if found is None:
         return fault
     byte = found.byte

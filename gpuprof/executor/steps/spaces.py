@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.faults import READ_ONLY, FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
@@ -85,7 +85,7 @@ class GlobalSpace:
             if target.read_only:
                 changed = differ(target.view(request.size).take(places), values) & part.lanes
                 if changed.any() and not batch.events.address_only:
-                    self._fault(batch, address, changed, "writes", "which is read-only")
+                    self._fault(batch, address, changed, "writes", READ_ONLY)
                 continue  # what is stored stands there already: no card can tell
             batch.events.tell("write", target, values, **request.access(places, part))
             if batch.events.address_only:
@@ -100,7 +100,7 @@ class GlobalSpace:
         old = np.zeros(batch.shape, dtype=moved_dtype(self.request.size))
         for buffer, part in self._counted_parts(batch, address, mask, "updates", in_turn=True):
             if buffer.read_only:
-                self._fault(batch, address, part.lanes, "updates", "which is read-only")
+                self._fault(batch, address, part.lanes, "updates", READ_ONLY)
             lanes = np.broadcast_to(part.lanes, old.shape)
             places = self._index(buffer, address, part)
             index = np.broadcast_to(places, old.shape)[lanes]
