@@ -157,12 +157,12 @@ def test_an_impossible_launch_is_refused(grid, block):
         run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
 
 
-def test_performance_counters_are_not_modelled():
+def test_registers_of_the_driver_are_not_modelled():
     source = """extern "C" __global__ void k(unsigned *out) {
-    asm volatile("mov.u32 %0, %%pm0;" : "=r"(out[threadIdx.x])); // planted
+    asm volatile("mov.u32 %0, %%envreg0;" : "=r"(out[threadIdx.x])); // planted
 }"""
     error = refused(cuda_program(source), 0)
-    assert (error.name, error.line) == ("%pm0", 2)
+    assert (error.name, error.line) == ("%envreg0", 2)
 
 
 def test_faults_travel_between_processes():

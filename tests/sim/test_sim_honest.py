@@ -136,7 +136,7 @@ def test_alignment_that_the_card_does_not_give_is_a_remark():
     assert judged(body, device="sim:a100").record.remarks == ()
 
 
-COUNTER = '{ unsigned c; asm volatile("mov.u32 %0, %%pm0;" : "=r"(c)); y[0] = (int)c; }'
+COUNTER = '{ unsigned c; asm volatile("mov.u32 %0, %%envreg0;" : "=r"(c)); y[0] = (int)c; }'
 
 
 def test_what_is_not_modelled_stops_the_run_only_where_it_is_reached():
@@ -145,7 +145,7 @@ def test_what_is_not_modelled_stops_the_run_only_where_it_is_reached():
     reached = judged(f"if (blockIdx.x == 1 && threadIdx.x > 40) {COUNTER} {COPY}", grid=2, block=64)
     assert reached.outcome == "skipped"
     assert reached.reason == (
-        "The executor does not model `%pm0` (line 1), which thread (41, 0, 0) of block (1, 0, 0) reached."
+        "The executor does not model `%envreg0` (line 1), which thread (41, 0, 0) of block (1, 0, 0) reached."
         " Run it on a GPU instead."
     )
 
