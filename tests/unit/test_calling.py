@@ -190,7 +190,7 @@ def test_a_kernel_that_writes_to_an_input_is_wrong():
     source = AXPY.replace("const float *x", "float *x").replace("y[i] =", "x[i] = y[i] =")
     case = axpy(what=gpuprof.Source(source, "axpy")).cases[0]
     assert not case.ok
-    told = "of x, element 0 of 1000, which is an input: an array that a kernel changes is named in expect"
+    told = "of x, element 0 of 1000, which is read-only: an array that a kernel changes is named in expect"
     assert told in case.reason
 
 

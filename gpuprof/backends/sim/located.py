@@ -149,7 +149,7 @@ def line_of(line: int, *, elsewhere: bool) -> int | None:
 #: What a line is said to be of where a kernel does not stand in its own file.
 _OF_INCLUDED = " of an included file"
 #: Of an array that no kernel may change.
-_AN_INPUT = "which is an input: an array that a kernel changes is named in expect, or is declared inout"
+_AN_INPUT = "which is read-only: an array that a kernel changes is named in expect, or is declared inout"
 #: What stands between an access to global memory and its address in a fault's words.
 GLOBAL = " of global memory at "
 #: Of the lines that an access depends on, how many are named.
