@@ -68,6 +68,7 @@ from gpuprof.executor.faults import (
 from gpuprof.executor.grid_launch import LaunchResult, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.lanes.tally import Iterations, left_over
 from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.accesses import Access, Listener
 from gpuprof.executor.memory.global_accesses import Cache, MemoryOperation, Observer
@@ -102,6 +103,7 @@ __all__ = [
     "Definedness",
     "FaultKind",
     "GlobalMemory",
+    "Iterations",
     "Kept",
     "KernelFault",
     "LaunchRefused",
@@ -135,6 +137,7 @@ __all__ = [
     "flow_of",
     "launch",
     "leads_to",
+    "left_over",
     "lines_behind",
     "load_program",
     "loops_of",

@@ -16,7 +16,7 @@ from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import Index
 from gpuprof.executor.interleaving import Openness, Order, run_interleaved
 from gpuprof.executor.lanes.masks import Bools, Counts
-from gpuprof.executor.lanes.tally import Site, Tally
+from gpuprof.executor.lanes.tally import Iterations, Site, Tally
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Cache, LocalLanes, Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
@@ -109,7 +109,7 @@ class LaunchResult(Struct, frozen=True):
     block_threads: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     came: dict[int, Bools] = field(default_factory=dict)
     block_parted: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    loop_iterations: dict[int, dict[int, float]] = field(default_factory=dict)
+    loop_iterations: dict[int, dict[Iterations, float]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0

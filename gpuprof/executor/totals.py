@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.lanes.masks import Bools, Counts
-from gpuprof.executor.lanes.tally import Site, Tally
+from gpuprof.executor.lanes.tally import Iterations, Site, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.program.flow import End
 from gpuprof.executor.sampling import BlockList, Sample
@@ -171,7 +171,7 @@ class Totals:
         #: How often lanes of a warp parted at the end of each basic block, likewise.
         self.block_parted = np.zeros(len(program.blocks))
         #: How often warps entered a loop and made so many turns in it, by its basic block and by turns.
-        self.loop_iterations: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        self.loop_iterations: dict[int, dict[Iterations, float]] = defaultdict(lambda: defaultdict(float))
         #: What the first block of each stratum counted.
         self._seen: dict[int, dict[object, int]] = {}
         self.exact = True

@@ -10,10 +10,10 @@ which the executor counts too, both sums are equal.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from math import inf
 
-from gpuprof.executor import WARP, LaunchResult, predecessors, reached
+from gpuprof.executor import WARP, Iterations, LaunchResult, left_over, predecessors, reached
 from gpuprof.machine_code.linking import FIXED, Anchors, Copies, Link, goes_into
 
 #: Times that bounds are passed on from block to block, at most.
@@ -26,6 +26,11 @@ _NEARLY_ALL = 0.75
 
 #: The least and the largest number of times that warps executed each block of a launch's machine code.
 Weights = Sequence[tuple[float, float]]
+
+
+def _made(turns: Mapping[Iterations, float]) -> float:
+    """Return how many iterations warps made together."""
+    return sum(made[0] * entries for made, entries in turns.items())
 
 
 def weigh(link: Link, result: LaunchResult) -> Weights:
@@ -163,7 +168,7 @@ class _Scale:
         that every entry makes may come before, so many that nothing is left; or all stand in a row.
         """
         turns = self.turns.get(copies.loop, {})
-        counted = sum(count * entries for count, entries in turns.items())
+        counted = _made(turns)
         if abs(counted - self.warps[copies.loop]) > _SLACK * max(1.0, counted):
             return
         pieces = [
@@ -184,16 +189,22 @@ class _Scale:
         if factors[first:] != sorted({*factors[first:]}, reverse=True):
             return
         for position, (number, factor) in enumerate(pieces):
-            passes, entered, left = 0.0, 0.0, dict[int, float]()
-            for count, entries in turns.items():
-                times = min(count, 1) if position < first else count // factor
+            passes, entered, left = 0.0, 0.0, defaultdict[Iterations, float](float)
+            for made, entries in turns.items():
+                times = made[0] // factor
+                if position < first:
+                    times = min(made[0], 1)
+                    rest = (made[0] - times * factor,) if len(made) == 1 else None
+                else:
+                    rest = left_over(made, factor)
+                if rest is None:
+                    return
                 passes += times * entries
                 entered += entries if times else 0
-                rest = count - times * factor
-                left[rest] = left.get(rest, 0.0) + entries
+                left[rest] += entries
             settled.append((number, passes, entered))
             turns = left
-        if any(turns):  # they do not fit
+        if any(made[0] for made in turns):  # they do not fit
             return
         for number, passes, entered in settled:
             if number in copies.guarded:
@@ -212,7 +223,7 @@ class _Scale:
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the iterations that its twin of the PTX makes."""
         turns = self.turns.get(twin, {})
-        made = sum(count * entries for count, entries in turns.items())
+        made = _made(turns)
         if abs(self.low[header] - made) <= _SLACK * made and abs(self.high[header] - made) <= _SLACK * made:
             self.entries[header] = sum(turns.values())
 

@@ -54,7 +54,7 @@ def as_tuples(places: list[list[list[int]]]) -> list[list[tuple[int, int]]]:
 
 def executed(case: dict[str, Any]) -> Any:
     turns = {
-        int(header): {int(times): entries for times, entries in turns.items()}
+        int(header): {(int(times),): entries for times, entries in turns.items()}
         for header, turns in case["turns"].items()
     }
     blocks = {f"block_{name}": np.array(case[name]) for name in ("warps", "threads", "parted")}

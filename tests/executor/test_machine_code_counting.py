@@ -67,6 +67,28 @@ def test_each_copy_of_an_unrolled_loop_has_the_turns_that_it_makes(turns):
     assert counts.pipes["fma"].low + counts.pipes["alu"].low < counts.total.low
 
 
+@pytest.mark.parametrize("most", [4, 21, 90])
+def test_lanes_that_make_different_numbers_of_iterations_make_what_is_left_over_together(most):
+    """ptxas makes four of those that load four times, then two, then one, if any lane has as many left."""
+    source = """
+extern "C" __global__ void rows(const float *in, float *out, int most)
+{
+    float sum = 0;
+    const int last = threadIdx.x + (int)(threadIdx.x * 37 + 11) % most;
+    for (int i = threadIdx.x; i < last; ++i)
+        sum += in[64 * i];
+    out[threadIdx.x] = sum;
+}"""
+    counts, counters = executed(source, "rows", 3, 128, most)
+    turns = (np.arange(128).reshape(4, 32) * 37 + 11) % most
+    fours = turns // 4
+    expected = sum(
+        16 * (warp // 4).max() + 8 * (warp % 4 // 2).max() + 4 * (warp % 2).max() for warp in fours
+    ) + sum((warp % 4).max() for warp in turns)
+    assert counts.opcodes["LDG"] == counts.opcodes["FADD"] == Between(*[3 * expected] * 2)
+    assert counters["global_load_requests"] <= 3 * expected
+
+
 @pytest.mark.parametrize("rows", [64, 128, 256])
 def test_a_loop_that_begins_with_some_of_its_iterations_makes_the_others_in_few_turns(rows):
     """Each sum is stored, so loads wait: of eight iterations at once ptxas makes two, then five in a turn."""
@@ -361,7 +383,7 @@ def test_a_loop_that_is_left_in_its_middle_goes_on_as_often_as_it_begins_again()
         block_warps=np.array([8.0, 16.0, 16.0]),
         block_threads=np.array([256.0, 512.0, 512.0]),
         block_parted=np.zeros(3),
-        loop_iterations={1: {2: 8.0}},
+        loop_iterations={1: {(2,): 8.0}},
     )
     weights = weigh(Link(code, homes, {}, anchors, (), loops_of(blocks), {1: 1}), result)
     assert weights[:3] == [(8, 8), (16, 16), (16, 16)]
@@ -379,7 +401,7 @@ def test_a_loop_of_several_blocks_is_left_as_often_as_it_is_entered():
         block_warps=np.array([8.0, 40.0, 16.0, 40.0]),
         block_threads=np.array([256.0, 1280.0, 512.0, 1280.0]),
         block_parted=np.zeros(4),
-        loop_iterations={1: {5: 8.0}},
+        loop_iterations={1: {(5,): 8.0}},
     )
     code, homes = MachineCode(blocks, complete=True), {line: (line,) for line in range(4)}
     weights = weigh(Link(code, homes, {}, anchors, (), loops_of(blocks), {1: 1}), result)
@@ -457,7 +479,7 @@ def test_a_loop_is_made_in_pieces_of_which_some_may_be_left_out(stores, turns, w
         block_warps=np.array([8.0, 8.0 * turns, 8.0]),
         block_threads=np.array([256.0, 256.0 * turns, 256.0]),
         block_parted=np.zeros(3),
-        loop_iterations={1: {turns: 8.0}},
+        loop_iterations={1: {(turns,): 8.0}},
     )
     found = weigh(link(MachineCode(blocks, complete=True), ptx, places, loops, set()), result)
     assert found == [(8 * times, 8 * times) for times in weights]

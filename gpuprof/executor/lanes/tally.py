@@ -15,6 +15,10 @@ from gpuprof.executor.lanes.masks import Bools, Counts, Mask
 #: What an access costs, by event: shapes (blocks or 1,).
 Costs: TypeAlias = Mapping[str, Counts]
 T = TypeVar("T")
+#: Of how many iterations at once it is known what lanes of a warp leave over that make different numbers.
+POWERS = (2, 4, 8, 16, 32)
+#: Iterations that a warp makes of a loop, and what its lanes leave over.
+Iterations: TypeAlias = tuple[int, ...]
 #: Costs and lanes that are kept because they may come again.
 _MOST_KEPT = 512
 
@@ -23,35 +27,67 @@ class LoopIterations:
     """Iterations of one loop of a batch, whose body is one basic block, entry by entry.
 
     They decide which code of an unrolled loop runs. `entries` is how often warps entered the loop and made so
-    many iterations, by these: shape (blocks,).
+    many iterations, by these: shape (blocks,). The iterations of an entry are how many its warp makes; where
+    its lanes make different numbers, then for each of `POWERS` the most that a lane leaves over.
     """
 
     def __init__(self) -> None:
-        self.entries: dict[int, Counts] = defaultdict(lambda: np.zeros(1, dtype=np.int64))
+        self.entries: dict[Iterations, Counts] = defaultdict(lambda: np.zeros(1, dtype=np.int64))
+        #: Turns that are not added up yet, by their lanes.
+        self._turns: dict[Mask, int] = {}
+        #: Iterations of each lane since it entered, an axis of 1 where all make as many.
         self._now: NDArray[np.int64] | None = None
 
     def turn(self, mask: Mask) -> None:
-        """Count one turn of the warps in `mask`."""
-        if self._now is None:
-            self._now = np.zeros((mask.blocks, mask.warps, 1), dtype=np.int64)
-        self._now += mask.active_warps
+        """Count one turn of the lanes in `mask`."""
+        self._turns[mask] = self._turns.get(mask, 0) + 1
+        if len(self._turns) > _MOST_KEPT:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        for mask, times in self._turns.items():
+            lanes = mask.lanes * np.int64(times)
+            now = np.zeros((mask.blocks, mask.warps, 1), dtype=np.int64) if self._now is None else self._now
+            self._now = now + lanes
+        self._turns.clear()
 
     def enter(self, mask: Mask) -> None:
         """Begin anew with the warps in `mask`, which are before the loop."""
+        self._add_up()
         if self._now is not None:
-            ended = np.where(mask.active_warps, self._now, 0)
-            self._add(ended)
-            self._now -= ended
+            self._note(self._now * mask.active_warps)
+            self._now = self._now * ~mask.active_warps
 
     def end(self) -> None:
         """Count the turns of the last entries."""
+        self._add_up()
         if self._now is not None:
-            self._add(self._now)
+            self._note(self._now)
             self._now = None
 
-    def _add(self, turns: NDArray[np.int64]) -> None:
-        for count in np.flatnonzero(np.bincount(turns.reshape(-1))[1:]).tolist():
-            self.entries[count + 1] = self.entries[count + 1] + (turns == count + 1).sum(axis=(1, 2))
+    def _note(self, turns: NDArray[np.int64]) -> None:
+        made = turns.max(axis=2)
+        apart = ((turns != made[..., None]) & (turns > 0)).any(axis=2)
+        for count in np.flatnonzero(np.bincount(made[~apart])[1:]).tolist():
+            self._add((count + 1,), ~apart & (made == count + 1))
+        if apart.any():
+            left = np.stack([made, *((turns % power).max(axis=2) for power in POWERS)], axis=2)
+            for each in np.unique(left[apart], axis=0):
+                self._add((*each.tolist(),), apart & (left == each).all(axis=2))
+
+    def _add(self, iterations: Iterations, warps: Bools) -> None:
+        self.entries[iterations] = self.entries[iterations] + warps.sum(axis=1)
+
+
+def left_over(made: Iterations, factor: int) -> Iterations | None:
+    """Return what is left of iterations made `factor` at once; None where that is not known of all lanes."""
+    most, *left = made
+    if not left or factor == 1:
+        return (most % factor,)
+    if factor not in POWERS:
+        return None
+    at = POWERS.index(factor)
+    return left[at], *left[:at], *[left[at]] * (len(left) - at)
 
 
 class Site(Struct, frozen=True):
