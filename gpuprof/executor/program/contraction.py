@@ -13,6 +13,7 @@ What it decides is read off its machine code:
   rename it.
 - A product with several sums is computed anew in each of them; but it stays if one of them has another
   product, which nobody else needs. The packed types do not look so far.
+- A coarse quotient is a product too: of the dividend and the divisor's reciprocal.
 - Sums choose in their order: of two products the one with fewer uses, else the first operand. The product
   that a sum leaves must stay, and no later sum takes it.
 """
@@ -39,6 +40,8 @@ _TAKES_BITS = frozenset({"st", "red", "atom", "shfl"})
 Stretch = list[tuple[int, Instruction]]
 #: Factors that make no product: 1 and -1.
 _ONES = {32: (0x3F80_0000, 0xBF80_0000), 64: (0x3FF0_0000_0000_0000, 0xBFF0_0000_0000_0000)}
+#: Modifiers of quotients that are a product with a reciprocal.
+_COARSE = ("full", "approx")
 _MINUS_ZERO = Imm(0x8000_0000, 32)
 
 
@@ -76,7 +79,11 @@ def _without_unused(body: list[Instruction | Label]) -> list[Instruction | Label
     """Leave out arithmetic on floats whose result nobody reads: it is no use of a product."""
     items = [item for item in body if isinstance(item, Instruction)]
     reads = Counter(name for item in items for name in reads_and_writes(item)[0])
-    arithmetic = [item for item in items if item.opcode[0] in _ARITHMETIC and item.opcode[-1] in _TYPES]
+    arithmetic = [
+        item
+        for item in items
+        if (item.opcode[0] in _ARITHMETIC and item.opcode[-1] in _TYPES) or _is_quotient(item)
+    ]
     unused: set[int] = set()
     found = True
     while found:
@@ -109,8 +116,12 @@ def _constants(function: Function, writes: Counter[str]) -> set[str]:
     return found
 
 
+def _is_quotient(item: Instruction) -> bool:
+    return item.opcode[0] == "div" and item.opcode[1] in _COARSE and item.guard is None
+
+
 def _is_product(item: Instruction) -> bool:
-    return (
+    return _is_quotient(item) or (
         item.opcode[0] == "mul"
         and item.opcode[-1] in _TYPES
         and item.opcode[1:-1] in ((), ("ftz",))
@@ -189,7 +200,8 @@ class _Product(Struct, eq=False):
 
     def _sign_to_compute(self) -> int | None:
         """Return the position of a change of sign, the only use, that becomes a multiply-add; of f32 only."""
-        if self.item.opcode[-1] != "f32" or self.sums or len(self.bits_taken) != 1:
+        coarse = _is_quotient(self.item)
+        if coarse or self.item.opcode[-1] != "f32" or self.sums or len(self.bits_taken) != 1:
             return None
         ((position, uses),) = self.bits_taken.items()
         return position if uses == self.others and self.names[0] == position else None
@@ -204,12 +216,18 @@ class _Product(Struct, eq=False):
             function.registers[copy.name] = kind
             copies.append(replace(self.item, opcode=("mov", kind), operands=(copy, factors[number])))
             factors[number] = copy
+        if _is_quotient(self.item):
+            inverse = Reg(f"reciprocal of {self.position}")
+            function.registers[inverse.name] = "f32"
+            opcode = ("rcp", "approx", *self.item.opcode[2:])
+            copies.append(replace(self.item, opcode=opcode, operands=(inverse, self.item.operands[2])))
+            factors[1] = inverse
         return copies, tuple(factors)
 
 
 def _fused(name: str, item: Instruction) -> tuple[str, ...]:
     """Return the opcode of a multiply-add with the modifiers of a product or sum."""
-    return (name, "rn", *item.opcode[1:])
+    return (name, "rn", *(word for word in item.opcode[1:] if word not in _COARSE))
 
 
 @dataclass(frozen=True)
@@ -313,7 +331,7 @@ class _Uses:
             self._names[writes[0]] = name
 
     def _has_constant(self, item: Instruction) -> bool:
-        return any(
+        return not _is_quotient(item) and any(
             isinstance(x, Imm) or (isinstance(x, Reg) and x.name in self.constants) for x in item.operands[1:]
         )
 
