@@ -224,7 +224,8 @@ class Counter(Struct, frozen=True):
         has_waits: Whether there are more of them the longer threads wait for others.
         busiest_sm: The least of it that the busiest SM does, whichever blocks it is given; None where that is
             not known.
-        is_estimate: Whether the sampled blocks represent others that behave differently: no bound uses it.
+        is_estimate: Whether sampled blocks, or lanes that access together, represent others that behave
+            differently: no bound uses it.
     """
 
     value: Tally | None

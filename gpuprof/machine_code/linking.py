@@ -129,13 +129,15 @@ class Anchors(Struct):
 class Copies(Struct, frozen=True):
     """A loop of the PTX, by the basic block where iterations begin, that ptxas unrolled.
 
-    Each block of machine code is so many of its iterations: `factors`, by the block's number. Where some of a
+    Each block of machine code is so many of its iterations: `factors`, by the block's number; its body has
+    these `lines` of the PTX. Where some of a
     block's are under predicates that those of other blocks are not, the block runs anyway: `guarded` has how
     many are under each.
     """
 
     loop: int
     factors: Mapping[int, int]
+    lines: frozenset[int]
     guarded: Mapping[int, Sequence[int]] = {}
 
 
@@ -387,6 +389,11 @@ class _AnchorFinder:
                 yield Copies(
                     loop,
                     {number: factor // whole for number, factor in factors.items()},
+                    frozenset(
+                        line
+                        for line, homes in self.homes.items()
+                        if not self.loops[loop].body.isdisjoint(homes)
+                    ),
                     {number: [one // whole for one in each] for number, each in guarded.items()},
                 )
 

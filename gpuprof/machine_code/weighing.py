@@ -58,6 +58,27 @@ def weigh(link: Link, result: LaunchResult) -> Weights:
     return [*zip(scale.low, scale.high, strict=True)]
 
 
+def regrouped(
+    link: Link, weights: Weights, result: LaunchResult
+) -> Iterator[tuple[frozenset[int], float, float | None]]:
+    """Yield loops that ptxas unrolled where lanes of a warp make different numbers of iterations.
+
+    What lanes have left over they make together, of whichever iteration each is. Each comes by its lines of
+    the PTX text, the iterations that warps made, and how many more a card's make: None if that is not known.
+    """
+    for copies in link.copies:
+        turns = result.loop_iterations.get(copies.loop, {})
+        left = (left_over(made, max(copies.factors.values())) for made in turns if len(made) > 1)
+        if any(rest is None or rest[0] for rest in left):
+            low, high = (
+                sum(factor * weights[number][bound] for number, factor in copies.factors.items())
+                for bound in (0, 1)
+            )
+            made = _made(turns)
+            known = low == high and not copies.guarded
+            yield copies.lines, made, low - made if known else None
+
+
 class _Scale:
     """Bounds of all blocks, which only come closer."""
 
@@ -191,12 +212,10 @@ class _Scale:
         for position, (number, factor) in enumerate(pieces):
             passes, entered, left = 0.0, 0.0, defaultdict[Iterations, float](float)
             for made, entries in turns.items():
-                times = made[0] // factor
+                times, rest = made[0] // factor, left_over(made, factor)
                 if position < first:
                     times = min(made[0], 1)
                     rest = (made[0] - times * factor,) if len(made) == 1 else None
-                else:
-                    rest = left_over(made, factor)
                 if rest is None:
                     return
                 passes += times * entries

@@ -13,7 +13,7 @@ import pytest
 from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim import instructions
-from gpuprof.backends.sim.executed import left_out
+from gpuprof.backends.sim.executed import as_unrolled, counters_of, left_out
 from gpuprof.backends.sim.instructions import Links
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
@@ -46,14 +46,23 @@ def executed(
     source: str, entry: str, grid: int, block: int, *numbers: int, launches: int = 1, first: float = 1
 ) -> tuple[MachineCounts, dict]:
     """Run a kernel of two arrays from `first` to 2; return instructions of so many launches, and counters."""
+    found, result = launched(source, entry, grid, block, *numbers, first=first)
+    weights = weigh(found, result)
+    result, _ = as_unrolled(result, [(found, weights)], [result])
+    return count([(found, weights)] * launches, 90), dict(result.counters)
+
+
+def launched(
+    source: str, entry: str, grid: int, block: int, *numbers: int, first: float = 1
+) -> tuple[Link, LaunchResult]:
+    """Run a kernel of two arrays from `first` to 2; return its link and what it counted."""
     ptx, cubin = compile_both(source)
     program = load_program(ptx, entry)
     found = link(read_machine_code(read_alone(cubin), entry), ptx, *program.listing)
     memory = GlobalMemory()
     arrays = [memory.allocate(np.linspace(first, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)
-    result = launch(program, *shape, [*arrays, *numbers], memory)
-    return count([(found, weigh(found, result))] * launches, 90), dict(result.counters)
+    return found, launch(program, *shape, [*arrays, *numbers], memory)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 7, 8, 17, 30])
@@ -86,7 +95,15 @@ extern "C" __global__ void rows(const float *in, float *out, int most)
         16 * (warp // 4).max() + 8 * (warp % 4 // 2).max() + 4 * (warp % 2).max() for warp in fours
     ) + sum((warp % 4).max() for warp in turns)
     assert counts.opcodes["LDG"] == counts.opcodes["FADD"] == Between(*[3 * expected] * 2)
-    assert counters["global_load_requests"] <= 3 * expected
+    assert counters["global_load_requests"] == 3 * expected
+    found, result = launched(source, "rows", 3, 128, most)
+    unrolled, others = as_unrolled(result, [(found, weigh(found, result))], [result])
+    assert unrolled.lines[7]["global_load_requests"] == 3 * expected
+    shown = counters_of(unrolled, others)
+    apart = most > 4  # else the four iterations at once are never made
+    assert shown["global_load_sectors"].is_least is shown["global_load_efficiency_pct"].is_estimate is apart
+    assert not shown["global_load_requests"].is_least
+    assert not shown["global_store_sectors"].is_least
 
 
 @pytest.mark.parametrize("rows", [64, 128, 256])
@@ -266,6 +283,35 @@ extern "C" __global__ void overwritten(const float *in, float *out)
     assert counters["global_load_requests"] == 3 * 2 * 1001
     assert counts.opcodes["LDG"] == counts.opcodes["FADD"] == Between(3 * 2 * 1001, 3 * 2 * 1001)
     assert counts.opcodes["STS"].high < counters["shared_store_requests"]
+
+
+def test_coarse_quotients_go_into_sums_as_ptxas_puts_them_there():
+    """They end with a product, by the divisor's reciprocal."""
+    bodies = {
+        "div.full.f32 q, x, y; add.f32 z, q, x;": 1,
+        "div.full.ftz.f32 q, x, y; sub.ftz.f32 z, x, q;": 1,
+        "div.approx.f32 q, x, y; sub.f32 z, q, y;": 1,
+        "div.full.ftz.f32 q, x, y; add.f32 z, q, x;": 0,  # one flushes subnormals, the other does not
+        "div.full.f32 q, x, y; add.f32 z, q, x; mul.f32 z, z, q;": 0,
+        "div.full.f32 q, x, y; mul.f32 z, q, x; add.f32 z, z, q;": 1,
+        "div.full.f32 q, x, y; div.full.f32 p, q, y; add.f32 z, q, x;": 1,  # nobody reads p
+        "div.full.f32 q, x, y; neg.f32 p, q; add.f32 z, p, x;": 1,
+        "div.rn.f32 q, x, y; add.f32 z, q, x;": 5,
+    }
+    source = "".join(
+        f"""
+extern "C" __global__ void k{number}(const float *in, float *out)
+{{
+    in += threadIdx.x, out += threadIdx.x;
+    asm volatile("{{.reg .f32 x, y, z, p, q; ld.global.f32 x, [%0]; ld.global.f32 y, [%0+4096]; "
+                 "{body} st.global.f32 [%1], z; }}" :: "l"(in), "l"(out) : "memory");
+}}"""
+        for number, body in enumerate(bodies)
+    )
+    for number, (body, sums) in enumerate(bodies.items()):
+        counts, counters = executed(source, f"k{number}", 1, 32)
+        assert counters.get("ffma_thread_instructions", 0) == 32 * sums, body
+        assert counts.opcodes.get("FFMA", Between()).low == sums, body
 
 
 @pytest.mark.parametrize("words", [1, 8, 32])

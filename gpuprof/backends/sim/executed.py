@@ -4,7 +4,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -28,11 +28,22 @@ from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.executor import WARP, Buffer, GlobalMemory, LaunchResult, Program, Stored, combined, source_name
+from gpuprof.executor import (
+    WARP,
+    Buffer,
+    CountedTotals,
+    GlobalMemory,
+    LaunchResult,
+    Program,
+    Stored,
+    combined,
+    source_name,
+)
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts, count
 from gpuprof.machine_code.linking import Link
+from gpuprof.machine_code.weighing import regrouped
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.records import replace
 from gpuprof.results import Counter, Model, ModelLine, SourceLine, Verification
@@ -209,9 +220,38 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
     return (f"It prints, by {calls} of printf: {shown}{more}",)
 
 
-def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
+def as_unrolled(
+    result: LaunchResult, weighed: Weighed | NoLink, results: Sequence[LaunchResult]
+) -> tuple[LaunchResult, Set[str]]:
+    """The result of launches with the requests that they make in loops as ptxas unrolled them.
+
+    And the names of counters of accesses that lanes make there with others than in the executor.
+    """
+    counters, lines, others = CountedTotals(result.counters), dict(result.lines), set[str]()
+    for (link, times), one in zip(() if isinstance(weighed, NoLink) else weighed, results, strict=False):
+        for of_loop, made, more in regrouped(link, times, one):
+            for site, counted in one.sites:
+                if site.ptx_line not in of_loop or "requests" not in counted:
+                    continue
+                if more is None or not math.isclose(counted["requests"], made):
+                    others |= {site.counter(event) for event in counted}
+                else:
+                    others |= {site.counter(event) for event in counted if event != "requests"}
+                    name, lines[site.line] = site.counter("requests"), CountedTotals(lines[site.line])
+                    for totals in (counters, lines[site.line]):
+                        totals[name] = whole(totals[name] + more)
+    return replace(result, counters=counters, lines=lines), others
+
+
+def counters_of(
+    result: LaunchResult, others: Set[str] = frozenset(), *, exact: bool = True
+) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
-    accesses = [name for name, row in OF_EXECUTOR.items() if result.least and row.unit in _UNITS_OF_ACCESSES]
+    accesses = [
+        name
+        for name, row in OF_EXECUTOR.items()
+        if (result.least and row.unit in _UNITS_OF_ACCESSES) or name in others
+    ]
     hidden = dict.fromkeys((name for name in accesses if OF_EXECUTOR[name].over), _LEAST) | result.hidden
     return {
         name: Counter(
@@ -223,7 +263,7 @@ def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counte
             total_blocks=result.total_blocks,
             busiest_sm=result.busiest.get(name),
             is_least=name in accesses and name not in hidden,
-            is_estimate=not exact,
+            is_estimate=not exact or row.over in others,
         )
         for name, row in OF_EXECUTOR.items()
         if result.counters[name] or row.only_with != "tensor"
@@ -287,9 +327,13 @@ def executed_case(
     instructions = weights if isinstance(weights, NoLink) else count(weights, 10 * major + minor)
     mistaken = launches.sampled and any(mistaken_shares(case.problem, buffers, result.stored))
     exact = result.exact_sample and not mistaken
+    result, others = as_unrolled(result, weights, results)
     executed = ExecutedCase(
         *(launches, result, memory, buffers),
-        {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
+        {
+            **counters_of(result, others, exact=exact),
+            **instruction_counters(instructions, result, exact=exact),
+        },
         None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
         None if stands_elsewhere(case) else lines_of(result, instructions),
         (
