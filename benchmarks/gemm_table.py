@@ -97,17 +97,23 @@ _OF_F32 = (
     ),
     (
         120_000,
-        ("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "realigned", "short_k"),
+        (
+            *("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "streamk_small"),
+            *("realigned", "realigned_fit", "short_k"),
+        ),
     ),
     (
         700_000,
-        ("splitk_16x32", "splitk", "splitk_fit", "splitk_tall", "streamk_fit", "realigned", "short_k"),
+        (
+            *("splitk_16x32", "splitk", "splitk_fit", "splitk_tall", "streamk_fit", "streamk_small"),
+            *("realigned", "realigned_fit", "short_k"),
+        ),
     ),
     (
         5_000_000,
         (
-            *("splitk_fit", "splitk_tall", "streamk_fit", "streamk"),
-            *("realigned", "packed", "short_k", "bulk_8x16"),
+            *("splitk_fit", "splitk_tall", "streamk_fit", "streamk_small", "streamk"),
+            *("realigned", "realigned_fit", "packed", "short_k", "bulk_8x16"),
         ),
     ),
     (sys.maxsize, ("streamk", "realigned", "packed", "short_k", "bulk_8x16")),

@@ -23,11 +23,16 @@ CASES = [
     ("streamk_fit", (130, 132, 68), {}),
     ("streamk_fit", (130, 132, 68), {"SCALE_FIRST": 0, "ROWS": 64}),
     ("streamk_fit", (261, 60, 100), {}),
+    ("streamk_small", (130, 132, 68), {}),
+    ("streamk_small", (67, 260, 36), {}),
     ("packed", (1, 1, 1), {}),
     ("realigned", (4, 5, 7), {}),
     ("realigned", (129, 66, 50), {}),
-    ("realigned", (131, 260, 67), {}),
+    ("realigned", (131, 260, 163), {}),
     ("realigned", (5, 130, 36), {"SM_BLOCKS": 1}),
+    ("realigned_fit", (67, 131, 35), {}),
+    ("realigned_fit", (130, 67, 200), {}),
+    ("realigned_fit", (67, 257, 36), {"ROWS": 128}),
     ("bulk_8x16", (261, 516, 20), {"PANEL": 2}),
     ("few_rows", (1, 133, 517), {}),
     ("few_rows", (3, 132, 1037), {"CLUSTER": 8}),
@@ -81,6 +86,7 @@ SHARED = [
     ("streamk_fit", (132, 100, 300), {}),
     ("packed", (97, 133, 37), {}),
     ("realigned", (132, 101, 301), {}),
+    ("realigned_fit", (132, 133, 301), {}),
 ]
 DOUBLES = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]
 #: Of tensor cores: rows of any length are copied by elements; the copy engine takes multiples of 16 bytes.

@@ -112,73 +112,85 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "1760000 + 3730 * CYCLES + 1410 * COPIES"
+least = "2110000 + 3550 * CYCLES + 1770 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "1390000 + 852 * CYCLES + 1100 * WRITES + 82800 * WAITS"
+least = "1500000 + 852 * CYCLES + 664 * WRITES + 88600 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "2080000 + 1330 * CYCLES + 1950 * COPIES + 242000 * WAITS + 57100 * WRITES"
+least = "2080000 + 1520 * CYCLES + 1920 * COPIES + 240000 * WAITS + 65900 * WRITES"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2210000 + 923 * CYCLES + 1900 * COPIES + 46500 * WAITS + 43600 * WRITES"
+least = "2210000 + 923 * CYCLES + 2200 * COPIES + 51800 * WAITS + 48100 * WRITES"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "4140000 + 890 * CYCLES + 1120 * COPIES + 28000 * WRITES"
+least = "4140000 + 890 * CYCLES + 800 * COPIES + 38300 * WRITES"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "2380000 + 761 * CYCLES + 1050 * COPIES + 66300 * WAITS + 20600 * WRITES + 991000 * JOINS"
+least = "2500000 + 761 * CYCLES + 830 * COPIES + 163000 * WAITS + 20000 * WRITES + 1010000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "3160000 + 688 * CYCLES + 1620 * COPIES + 207000 * WAITS + 3680 * WRITES + 1740000 * JOINS"
+least = "3490000 + 688 * CYCLES + 1520 * COPIES + 226000 * WAITS + 3060 * WRITES + 1890000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "6970000 + 617 * CYCLES + 6300 * WRITES"
+least = "3570000 + 646 * CYCLES + 14000 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C."
+
+[[choose]]
+kernel = "streamk_small"
+when = "real_bytes == 4"
+least = "8530000 + 663 * CYCLES + 3990 * WRITES"
+because = "Tiles of half the size where still less lies beyond C, or one for each block fills one wave."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "13600000 + 545 * CYCLES + 4870 * WRITES + 4480 * WAITS"
+least = "4780000 + 572 * CYCLES + 5370 * WRITES + 5120 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "7080000 + 678 * CYCLES + 8470 * WRITES"
+least = "12500000 + 678 * CYCLES + 6660 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
+
+[[choose]]
+kernel = "realigned_fit"
+when = "real_bytes == 4"
+least = "6610000 + 728 * CYCLES + 10100 * WRITES"
+because = "The same of a low or narrow C: tiles of half the size."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "11300000 + 605 * CYCLES + 453 * COPIES + 4430 * WRITES + 34000 * WAITS"
+least = "6520000 + 635 * CYCLES + 600 * COPIES + 4430 * WRITES + 18500 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "660 * CYCLES + 6700 * WRITES"
+least = "755 * CYCLES + 4750 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

@@ -43,11 +43,14 @@ cooperative = true
 
 [constants]
 BK = 16        # k per tile
+WARPS = 8
+DEEP = "STAGES"
 BM = 128       # rows of C per block
 TM = 8         # rows of C per thread
 TN = 16        # columns of C per thread
 SM_BLOCKS = 1
 SCALE_FIRST = 0
+WHOLE = 0
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM)" # of C, of which each SM does an equal part: its cycles of products,
 BLOCKS = "min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
 CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 2 * TM * TN"

@@ -1,20 +1,37 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
+title = "Any rows by the copy engine, realigned"
 problem = "gemm"
-aliases = ["realigned_8x8"]
 arguments = ["M", "N", "K", "alpha", "A_map", "A_map_1", "A_map_2", "A_map_3", "B_map", "B_map_1", "B_map_2", "B_map_3", "beta", "C"]
 
+[[variants]]
+id = "realigned"
+aliases = ["realigned_8x8"]
 rung = 578
-title = "Any rows by the copy engine, realigned"
 idea = "The copy engine takes rows that start at multiples of 16 bytes, and of any matrix every fourth row does so as far as its first does: rows four apart start alike. Four tensor maps for A and four for B, each of every fourth row and begun up to three elements early, bring them as they are, and threads put each element in its place while they compute."
 after = "reg_8x16_pipelined"
 change = "No thread asks global memory for an element: async_copy_requests fall. Each element moves once more within shared memory instead: shared_load_requests rise."
 bottleneck = "Issue slots: loads and stores of single elements beside the multiply-adds. In small matrices the adding up of a tile's pieces."
 
-[moves]
+[variants.moves]
 async_copy_requests = "falls"
 shared_load_requests = "rises"
+
+[[variants]]
+id = "realigned_fit"
+rung = 579
+title = "Any rows, realigned to tiles of 64x128 or 128x64"
+shape_of = "realigned"
+idea = "For a low or narrow C: blocks of four warps, up to three on an SM, and tiles of the shape of which fewest cover C."
+after = "realigned"
+change = "Tiles of half the size, of which less lies beyond C. Of these an element that is fetched serves fewer products."
+bottleneck = "As before issue slots, of which a thread that realigns a smaller tile needs a few more."
+parameters = { WARPS = 4, ROWS = 0, SM_BLOCKS = 0 }
+launch = { block = [128] }
+
+[variants.moves]
+block_threads = "falls"
 
 [tensor_maps.A_map]
 array = "A"
@@ -73,24 +90,34 @@ box = ["B_ROW", "BK // 4"]
 [launch]
 block = [256]
 grid = ["BLOCKS"]
-dynamic_shared_bytes = "(2 * (BM * (BK + 4) + 2176) + 3 * BK * (BM + BN) + block_x * 12) * real_bytes"
+dynamic_shared_bytes = "(2 * (BM * (BK + 4) + B_PART_BYTES) + 3 * BK * (BM + BN) + block_x * 12) * real_bytes"
 cooperative = true
 
 [constants]
-BM = 128      # rows of C per block
-BN = 128      # columns of C per block
-BK = 16       # k per tile
-B_ROW = 132   # elements of a row of B as it lands: it starts up to three behind a multiple of four
-SHARE_TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C, of which each SM does an equal part: its cycles of products
-BLOCKS = "min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
-CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 128"
-WRITES = "(SHARE_TILES + BLOCKS) * 512 // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with
+BK = 16 # k per tile
+BM = "ROWS if ROWS else 64 if cdiv(M, 64) * cdiv(N, 128) <= cdiv(M, 128) * cdiv(N, 64) else 128" # rows of C per block
+BN = "2048 * WARPS // BM" # columns of C per block
+B_ROW = "BN + 4" # elements of a row of B as it lands: it starts up to three behind a multiple of four
+B_PART_BYTES = "cdiv(BK * B_ROW, 128) * 128" # of every fourth row of B's tile
+SHARE_TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C,
+EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part: its cycles of products
+RESIDENT = "SM_BLOCKS if SM_BLOCKS else 2 if WARPS == 8 or EVEN <= 32 else 3" # blocks to an SM
+BLOCKS = "min(sm_count * RESIDENT, SHARE_TILES * cdiv(K, BK))"
+CYCLES = "EVEN * BK * BM * BN // 128"
+WRITES = "(SHARE_TILES + BLOCKS) * BM * BN // (32 * sm_count)" # what its warps write of C: each tile, and the part of one that each block ends with
 
 [parameters]
-SM_BLOCKS = 2 # blocks to an SM
+WARPS = 8     # of a block
+ROWS = 128    # of C per block; 0: 64 or 128
+SM_BLOCKS = 2 # blocks to an SM; 0: two, or three of four warps where each has much to do
 
 [candidates]
-SM_BLOCKS = [1, 2]
+ROWS = [0, 64, 128]
+SM_BLOCKS = [0, 1, 2, 3]
+
+[[require]]
+condition = "block_x == 32 * WARPS and (WARPS == 4 or WARPS == 8) and (BM == 64 or BM == 128) and BN <= 128"
+because = "{id} needs a block of 4 or 8 WARPS, and tiles of 64 or 128 rows (ROWS) and at most as many columns, 2048 elements a warp"
 
 [[require]]
 condition = "N % 4 != 0 or K % 4 != 0"
@@ -101,8 +128,8 @@ condition = "M >= 4 and K >= 4"
 because = "{id} has a tensor map for each of the first four rows of A and of B"
 
 [[require]]
-condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
-because = "{id} has room to mark the tiles of 1024 blocks"
+condition = "SM_BLOCKS >= 0 and RESIDENT * WARPS <= 16"
+because = "{id} has shared memory for 16 warps on an SM"
 
 [[require]]
 condition = "arch >= 90"
@@ -114,16 +141,18 @@ because = "{id} fills 200 KiB of shared memory per SM, more than compute capabil
 */
 
 #define THREADS BLOCK_X
-#define WARPS (THREADS / 32)
 #define TM 8         // rows of C per thread
 #define TN 8         // columns of C per thread
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
 #define WARPS_N (BN / (LANES_N * TN))
-#define TURNS 4      // in which each thread realigns two elements of A and two of B, one turn for every two k
+#define TURNS 4      // in which each thread realigns its elements, one turn for every two k
+#define A_MOVES (BM * BK / THREADS / TURNS) // elements of A that are its part of a turn
+#define B_MOVES (BN * BK / THREADS / TURNS)
+#define A_DEEP (BK / WARPS)                 // k of a row of A that a warp moves
+#define B_ACROSS (BN / 32)                  // elements of a row of B that a thread moves
 #define A_ROW (BK + 4)                     // elements of a row of A as it lands
 #define A_PART_BYTES (BM / 4 * A_ROW * 4)  // of every fourth row of A's tile
-#define B_PART_BYTES 2176                  // of B's, BK / 4 rows, up to a multiple of 128
 #define B_LANDED (4 * A_PART_BYTES)        // where B lands, behind A
 #define LANDED_BYTES (B_LANDED + 4 * B_PART_BYTES)
 #define A_BYTES (BM * BK * 4)              // of A's tile in place, whose rows are k
@@ -139,7 +168,7 @@ because = "{id} fills 200 KiB of shared memory per SM, more than compute capabil
     const __grid_constant__ TensorMap X##_map, const __grid_constant__ TensorMap X##_map_1,                            \
         const __grid_constant__ TensorMap X##_map_2, const __grid_constant__ TensorMap X##_map_3
 
-extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     realigned(int M, int N, int K, float alpha, MAPS(A), MAPS(B), float beta, float *C)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
@@ -204,24 +233,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     };
 
     // Realign: row r of a matrix starts r * its length behind a multiple of four elements, and its element lies so far
-    // behind its place. A warp moves eight k of 32 rows of A, which turns them on the way, and two rows of B.
-    const int a_moved = warp % 4 * 32 + lane;
-    const int a_from = a_moved % 4 * A_PART_BYTES + (a_moved / 4 * A_ROW + a_moved % 4 * K % 4 + warp / 4 * 8) * 4;
-    const int a_to = (warp / 4 * 8 * BM + a_moved) * 4;
+    // behind its place. A warp moves a few k of all rows of A, which turns them on the way, and whole rows of B.
+    const int a_from = lane % 4 * A_PART_BYTES + (lane / 4 * A_ROW + lane % 4 * K % 4 + warp * A_DEEP) * 4;
+    const int a_to = (warp * A_DEEP * BM + lane) * 4;
     const int b_from = B_LANDED + warp % 4 * B_PART_BYTES + (warp / 4 * B_ROW + warp % 4 * N % 4 + lane) * 4;
     const int b_to = A_BYTES + (warp * BN + lane) * 4;
-    float moved[4];
+    float a_moved[A_MOVES];
+    float b_moved[B_MOVES];
     const auto load_moved = [&](unsigned from, int turn) {
-        moved[0] = load1(from + a_from + turn * 8);
-        moved[1] = load1(from + a_from + turn * 8 + 4);
-        moved[2] = load1(from + b_from + turn * 128);
-        moved[3] = load1(from + b_from + turn * 128 + 2 * B_ROW * 4); // eight rows further down
+#pragma unroll
+        for (int i = turn * A_MOVES; i < (turn + 1) * A_MOVES; ++i)
+            a_moved[i % A_MOVES] = load1(from + a_from + (i / A_DEEP * 8 * A_ROW + i % A_DEEP) * 4);
+#pragma unroll
+        for (int i = turn * B_MOVES; i < (turn + 1) * B_MOVES; ++i)
+            b_moved[i % B_MOVES] = load1(from + b_from + (i / B_ACROSS * (WARPS / 4) * B_ROW + i % B_ACROSS * 32) * 4);
     };
     const auto store_moved = [&](unsigned to, int turn) {
-        store(to + a_to + turn * 2 * BM * 4, moved[0]);
-        store(to + a_to + (turn * 2 + 1) * BM * 4, moved[1]);
-        store(to + b_to + turn * 128, moved[2]);
-        store(to + b_to + turn * 128 + 8 * BN * 4, moved[3]);
+#pragma unroll
+        for (int i = turn * A_MOVES; i < (turn + 1) * A_MOVES; ++i)
+            store(to + a_to + (i % A_DEEP * BM + i / A_DEEP * 32) * 4, a_moved[i % A_MOVES]);
+#pragma unroll
+        for (int i = turn * B_MOVES; i < (turn + 1) * B_MOVES; ++i)
+            store(to + b_to + (i / B_ACROSS * WARPS * BN + i % B_ACROSS * 32) * 4, b_moved[i % B_MOVES]);
     };
     const auto arrive = [&]() { arrive_at(realigned); };
 

@@ -26,13 +26,28 @@ title = "Tiles of 64x256, 128x128 or 256x64, an even share"
 shape_of = "streamk"
 idea = "For C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread, in tiles of the shape of which fewest cover C, and where two blocks fit on an SM they hide each other's waits."
 after = "streamk"
-change = "Tiles of a third of the size, of which less lies beyond a small or narrow C. Four loads for 64 FMAs instead of seven for 192: shared_load_wavefronts rise, registers_per_thread fall."
+change = "Tiles of a third of the size, of which less lies beyond a small or narrow C. Where they fill one wave each block has one, and nothing is added up. Four loads for 64 FMAs instead of seven for 192: shared_load_wavefronts rise, registers_per_thread fall."
 bottleneck = "Shared-memory loads in large matrices, in small ones the adding up of a tile's pieces."
 parameters = { ROWS = 0, TM = 8, TN = 8, BLOCKS_PER_SM = 0, SCALE_FIRST = 1 }
 
 [variants.moves]
 shared_load_wavefronts = "rises"
 registers_per_thread = "falls"
+
+[[variants]]
+id = "streamk_small"
+rung = 572
+title = "Tiles of 64x128 or 128x64, an even share"
+shape_of = "streamk"
+idea = "For a C that larger tiles do not fit: blocks of four warps, three on an SM."
+after = "streamk_fit"
+change = "Tiles of half the size, of which less lies beyond C. Of these an element that is fetched serves fewer products."
+bottleneck = "As before: in small matrices the adding up of a tile's pieces."
+parameters = { WARPS = 4, ROWS = 0, TM = 8, TN = 8, STAGES = 0, BLOCKS_PER_SM = 0, SCALE_FIRST = 1 }
+launch = { block = [128] }
+
+[variants.moves]
+block_threads = "falls"
 
 [tensor_maps.A_map]
 array = "A"
@@ -41,30 +56,35 @@ swizzle_bytes = 64
 
 [tensor_maps.B_map]
 array = "B"
-box = ["min(256 * TM * TN // BM, 256)", "BK"]
+box = ["min(32 * WARPS * TM * TN // BM, 256)", "BK"]
 
 [launch]
 block = [256]
 grid = ["BLOCKS"]
-dynamic_shared_bytes = "STAGES * BK * (2 * BM + 256 * TM * TN // BM) * real_bytes"
+dynamic_shared_bytes = "DEEP * BK * (2 * BM + 32 * WARPS * TM * TN // BM) * real_bytes"
 cooperative = true
 
 [constants]
 BK = 16 # k per tile
-BM = "ROWS if ROWS else min(cdiv(M, 64) * cdiv(N, 256) * 1024 + 64, cdiv(M, 128) * cdiv(N, 128) * 1024 + 128, cdiv(M, 256) * cdiv(N, 64) * 1024 + 256) % 1024" # rows of C per block; its columns are 256 * TM * TN / BM
-SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else 1 if BM == 256 else 2" # blocks to an SM
-SHARE_TILES = "cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM)" # of C, of which each SM does an equal part: its cycles of products,
-BLOCKS = "min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
-CYCLES = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count) * BK * 2 * TM * TN"
-WRITES = "(SHARE_TILES + BLOCKS) * TM * TN * 8 // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with,
-WAITS = "BLOCKS * TM * TN * 8 // SHARE_TILES" # and what the blocks of a tile write one after the other
+BM = "ROWS if ROWS else (64 if cdiv(M, 64) * cdiv(N, 128) <= cdiv(M, 128) * cdiv(N, 64) else 128) if WARPS == 4 else min(cdiv(M, 64) * cdiv(N, 256) * 1024 + 64, cdiv(M, 128) * cdiv(N, 128) * 1024 + 128, cdiv(M, 256) * cdiv(N, 64) * 1024 + 256) % 1024" # rows of C per block; its columns are 32 * WARPS * TM * TN / BM
+DEEP = "STAGES if STAGES else 3 if BM == 128 else 4" # tiles in flight
+SHARE_TILES = "cdiv(M, BM) * cdiv(N, 32 * WARPS * TM * TN // BM)" # of C,
+EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part
+SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else 1 if BM == 256 else 3 if WARPS == 4 else 2" # blocks to an SM
+BUSIEST = "cdiv(SHARE_TILES, sm_count) * cdiv(K, BK)" # or the SM that has most, where each block has a tile of its own
+WHOLE = "1 if SCALE_FIRST and WARPS == 8 and SHARE_TILES <= SM_BLOCKS * sm_count and BUSIEST <= EVEN + 2 * SM_BLOCKS else 0" # whether each has: adding a part of one to C takes it as long as two tiles of k
+BLOCKS = "SHARE_TILES if WHOLE else min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
+CYCLES = "(BUSIEST if WHOLE else EVEN) * BK * WARPS * TM * TN // 4" # of products,
+WRITES = "(SHARE_TILES if WHOLE else SHARE_TILES + BLOCKS) * TM * TN * WARPS // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with,
+WAITS = "BLOCKS * TM * TN * WARPS // SHARE_TILES" # and what the blocks of a tile write one after the other
 
 [parameters]
+WARPS = 8     # of a block
 ROWS = 96     # of C per block; 0: 64, 128 or 256
 TM = 12       # rows of C per thread
 TN = 16       # columns of C per thread
-STAGES = 4
-BLOCKS_PER_SM = 1 # 0: two, or one of 256 rows
+STAGES = 4    # 0: four, or three of 128 rows
+BLOCKS_PER_SM = 1 # 0: two, one of 256 rows, or three of four warps
 SCALE_FIRST = 0
 
 [candidates]
@@ -79,7 +99,7 @@ condition = "N % 4 == 0 and K % 4 == 0"
 because = "{id} copies 16 bytes at a time: N and K must be multiples of 4"
 
 [[require]]
-condition = "TM > 0 and TM % 4 == 0 and TN > 0 and TN % 4 == 0 and BM >= 32 and BM % (8 * TM) == 0 and 64 * TM % BM == 0 and BM % 32 == 0"
+condition = "block_x == 32 * WARPS and TM > 0 and TM % 4 == 0 and TN > 0 and TN % 4 == 0 and BM >= 32 and BM % (8 * TM) == 0 and 8 * WARPS * TM % BM == 0 and BM % 32 == 0"
 because = "{id} needs TM and TN multiples of 4, and ROWS 8 * TM times 1, 2, 4 or 8 rows of 32"
 
 [[require]]
@@ -87,7 +107,7 @@ condition = "BM <= 256"
 because = "{id} copies A in one box, of 256 rows at most"
 
 [[require]]
-condition = "STAGES >= 3"
+condition = "DEEP >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
@@ -104,7 +124,6 @@ because = "{id} fills more shared memory than compute capability 12 has"
 */
 
 #define THREADS BLOCK_X
-#define WARPS (THREADS / 32)
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
 #define WARPS_N (WARPS / (BM / (LANES_M * TM)))
@@ -122,11 +141,12 @@ because = "{id} fills more shared memory than compute capability 12 has"
 #define A_BYTES (BM * BK * 4)
 #define B_BYTES (BN * BK * 4)
 #define TURNED A_BYTES                     // a stage holds A as it arrived, A turned, and B
+#define SCALED (SCALE_FIRST && !WHOLE)     // whether C is scaled first, and then added to
 #define STAGE_BYTES (2 * A_BYTES + B_BYTES)
 
 #include "tma.cuh"
 
-#if SCALE_FIRST
+#if SCALED
 #include "scale_first.cuh"
 #endif
 #ifdef PACKED
@@ -163,15 +183,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const int tiles = last - first;
     const auto piece_before = [&](int end) { return max(first, (end - 1) / depth * depth); };
 
-    // Shared memory: STAGES stages; for each a barrier that counts the bytes which have arrived, and one for all
+    // Shared memory: DEEP stages; for each a barrier that counts the bytes which have arrived, and one for all
     // that counts the threads which have turned their pieces of A.
     extern __shared__ __align__(1024) char shared[];
-    __shared__ __align__(8) unsigned long long barriers[STAGES + 1];
+    __shared__ __align__(8) unsigned long long barriers[DEEP + 1];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned arrived = (unsigned)__cvta_generic_to_shared(barriers);
-    const unsigned turned = arrived + 8 * STAGES;
+    const unsigned turned = arrived + 8 * DEEP;
     if (t == 0) {
-        for (int stage = 0; stage < STAGES; ++stage)
+        for (int stage = 0; stage < DEEP; ++stage)
             init_barrier(arrived + 8 * stage, 1);
         init_barrier(turned, THREADS);
         publish_barriers();
@@ -199,8 +219,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             next_n = begin / depth % tiles_n * BN;
         }
         if (t == tile % WARPS * 32) {
-            const unsigned barrier = arrived + 8 * (tile % STAGES);
-            const unsigned stage = stages + tile % STAGES * STAGE_BYTES;
+            const unsigned barrier = arrived + 8 * (tile % DEEP);
+            const unsigned stage = stages + tile % DEEP * STAGE_BYTES;
             expect_bytes(barrier, A_BYTES + B_BYTES);
             copy_box(stage, &A_map, next_k, next_m, barrier);
             for (int n = 0; n < BN; n += BOX_N)
@@ -246,9 +266,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     // Load and turn the first tile, then load the operands of its first k.
     const int a_first = TURNED + m_thread * 4;
     const int b_first = 2 * A_BYTES + n_thread / BOX_N * BOX_BYTES + n_thread % BOX_N * 4;
-    for (int tile = 0; tile < min(tiles, STAGES - 1); ++tile)
+    for (int tile = 0; tile < min(tiles, DEEP - 1); ++tile)
         fetch(tile);
-#if SCALE_FIRST
+#if SCALED
     scale_slice(M, N, beta, C);
 #endif
     wait(arrived, 0);
@@ -282,10 +302,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
 #pragma unroll 1
         for (int k_tile = begin; k_tile < end; ++k_tile, ++tile) {
             const bool more = tile + 1 < tiles;
-            const unsigned next = stages + (tile + 1) % STAGES * STAGE_BYTES;
-            const unsigned after = more ? next : stages + tile % STAGES * STAGE_BYTES; // of the last tile any will do
+            const unsigned next = stages + (tile + 1) % DEEP * STAGE_BYTES;
+            const unsigned after = more ? next : stages + tile % DEEP * STAGE_BYTES; // of the last tile any will do
             if (more)
-                wait(arrived + 8 * ((tile + 1) % STAGES), (tile + 1) / STAGES % 2);
+                wait(arrived + 8 * ((tile + 1) % DEEP), (tile + 1) / DEEP % 2);
 
             // Compute STEP values of k at a time, and turn a piece of the next tile meanwhile.
             unsigned from = after + turn_from;
@@ -312,8 +332,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
                     // of the next tile, they are done with the tile before this one, and its stage may fill again.
                     if (more)
                         wait(turned, (tile + 1) % 2);
-                    if (tile + STAGES - 1 < tiles)
-                        fetch(tile + STAGES - 1);
+                    if (tile + DEEP - 1 < tiles)
+                        fetch(tile + DEEP - 1);
                     __syncwarp();
                     a_row = after + a_first - (k + 1) * BM * 4;
                     b_row = after + b_first - (k + 1) * BOX_N * 4;
@@ -327,11 +347,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
 
         // Write back. Whoever has a tile's first k-tiles writes C anew; the others wait for their predecessor, which
         // computes that piece before all its others, and add to what it wrote.
-        const bool is_head = !SCALE_FIRST && begin % depth == 0;
+        const bool is_head = !SCALED && begin % depth == 0;
         const bool is_tail = end % depth == 0;
         const int m0 = begin / depth / tiles_n * BM;
         const int n0 = begin / depth % tiles_n * BN;
-#if SCALE_FIRST
+#if SCALED
         if (end == last)
             wait_until_scaled();
 #else
@@ -347,7 +367,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
 #endif
 #ifdef PACKED
         const auto write = [&](auto one) {
-            each_element(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, C, shared + STAGES * STAGE_BYTES, one);
+            each_element(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, C, shared + DEEP * STAGE_BYTES, one);
         };
         if (is_head)
             write([&](float *target, float value, bool exists) {
@@ -381,7 +401,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             }
         }
 #endif
-        if (!SCALE_FIRST && !is_tail) {
+        if (!SCALED && !is_tail) {
             __threadfence();
             __syncthreads();
             if (t == 0)
