@@ -50,18 +50,23 @@ _LEVELS: tuple[dict[str, Callable[..., float]], ...] = (
 )
 
 
+def begins_constant(text: str) -> bool:
+    """Whether what begins so may be a constant: no name does."""
+    return text[:1] in tuple("0123456789.-+~!(") or text.startswith("WARP_SZ")
+
+
 def literal(text: str) -> Imm | None:
     """Return the value of a literal or of a constant expression; None where a text is neither."""
     digits = text.removeprefix("-")
-    if digits.isdecimal() and (digits == "0" or digits[0] != "0"):  # most are
+    if digits.isdecimal() and len(digits) < 20 and (digits == "0" or digits[0] != "0"):  # most are
         return Imm(int(text))
-    if not text or text[0] not in "0123456789.-+~!(W":
+    if not begins_constant(text):
         return None
     if exact := _BITS.fullmatch(text):
         return Imm(int(exact[1] or exact[2], 16), 32 if exact[1] else 64)
     try:
         value = _Expression(text).value
-    except (ValueError, TypeError, ZeroDivisionError):
+    except (ValueError, TypeError, ZeroDivisionError, RecursionError):
         return None
     if isinstance(value, float):
         return Imm(int.from_bytes(struct.pack("<d", value), "little"), 64)
@@ -94,8 +99,9 @@ class _Expression:
     """The value of a text; `ValueError` or `TypeError` where it has none."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = list(_TOKEN.finditer(text))
-        if "".join(token[0] for token in self._tokens) != text:
+        #: The next one last.
+        self._tokens = list(_TOKEN.finditer(text))[::-1]
+        if sum(len(token[0]) for token in self._tokens) != len(text):
             raise ValueError(text)
         self.value = self._chosen()
         if self._tokens:
@@ -103,9 +109,9 @@ class _Expression:
 
     def _taken(self, *signs: str) -> str:
         """Go past a sign, if it is one of these; return it."""
-        if not self._tokens or self._tokens[0]["sign"] not in signs:
+        if not self._tokens or self._tokens[-1]["sign"] not in signs:
             return ""
-        return str(self._tokens.pop(0)["sign"])
+        return str(self._tokens.pop()["sign"])
 
     def _needed(self, sign: str) -> None:
         if not self._taken(sign):
@@ -145,7 +151,7 @@ class _Expression:
                 return value
         if not self._tokens:
             raise ValueError("nothing there")
-        token = self._tokens.pop(0)
+        token = self._tokens.pop()
         if token["cast"]:
             return _typed(_integer(self._unary()), "u" in token["cast"])
         if token["real"]:

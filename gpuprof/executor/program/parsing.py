@@ -67,7 +67,10 @@ def parse(text: str) -> Module:
             if stop == "{":
                 end = _matching_brace(text, position)
                 first_line = text.count("\n", 0, position) + 1
-                _Body(function, module, text[position:end], first_line, own_lines).read()
+                try:
+                    _Body(function, module, text[position:end], first_line, own_lines).read()
+                except RecursionError:
+                    raise UnsupportedInstruction("operand of so many brackets", 0) from None
                 module.functions[function.name] = function
                 module.variables += [v for v in function.variables if v.space in ("global", "const")]
                 position = end + 1

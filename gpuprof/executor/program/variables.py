@@ -6,7 +6,7 @@ import re
 from math import prod
 
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.program.constants import base_and_offset, content_of, literal
+from gpuprof.executor.program.constants import base_and_offset, begins_constant, content_of
 from gpuprof.executor.program.ptx import Reference, Variable
 
 _VARIABLE = re.compile(
@@ -65,7 +65,8 @@ def split_operands(text: str) -> list[str]:
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):
         depth += (char in "{[(") - (char in "}])")
-        if depth == 0 and (char == "," or (char == "|" and literal(text[start:i].strip()) is None)):
+        paired = char == "|" and not begins_constant(text[start : start + 20].lstrip())
+        if depth == 0 and (char == "," or paired):
             parts.append(text[start:i])
             start = i + 1
     parts.append(text[start:])
