@@ -94,6 +94,7 @@ class LaunchResult(Struct, frozen=True):
             these kinds, by number, and the grid has so many of each.
         block_work: How often warps of each block ran basic blocks, in the order in which blocks begin: none
             where not all ran, of clusters, and of several launches together.
+        longest: How often the warp that ran basic blocks most often did; 0 of several launches together.
     """
 
     counters: CountedTotals
@@ -121,6 +122,7 @@ class LaunchResult(Struct, frozen=True):
     sample: Sample | None = None
     of_kinds: "Callable[[NDArray[np.intp], NDArray[np.float64]], LaunchResult] | None" = None
     block_work: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    longest: int = 0
 
 
 def launch(
@@ -210,6 +212,7 @@ def launch(
             came=totals.came,
             block_parted=totals.block_parted,
             block_work=totals.block_work(),
+            longest=totals.longest,
             loop_iterations={number: dict(times) for number, times in totals.loop_iterations.items()},
             remarks=remarks,
             printed=run.printed.text,

@@ -177,6 +177,8 @@ class Totals:
         self.exact = True
         #: Of a sample, what it stored to each buffer, by its name.
         self.stored: dict[str, Stored] = {}
+        #: How often the warp that ran basic blocks most often did.
+        self.longest = 0
         self._apart = sample.cluster != (1, 1, 1)
         self._busiest = Busiest(apart=self._apart)
         self._work: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
@@ -203,6 +205,7 @@ class Totals:
                 work["l1_passes"] += passed
         self.block_warps += tally.warps @ weights
         self.block_threads += tally.threads @ weights
+        self.longest = max(self.longest, int(tally.work.max()))
         for number, came in tally.came.items():
             self.came[number] = came | self.came.get(number, False)
         for number, loop in tally.loops.items():

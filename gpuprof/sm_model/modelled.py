@@ -15,7 +15,7 @@ from gpuprof.executor import loops_of, reached
 from gpuprof.machine_code.sass import Block
 from gpuprof.records import replace
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import hottest, may_end, passes_of
+from gpuprof.sm_model.path import hottest, is_met_in, may_end, passes_of
 from gpuprof.sm_model.played_blocks import Played
 from gpuprof.sm_model.played_launch import NotModelled, PlayedLaunch, usual_times
 from gpuprof.sm_model.sm import StreamingMultiprocessor
@@ -242,8 +242,11 @@ def _cycles(
     each = launch.most_blocks(device)
     resident = min(launch.resident, each)
     at_once = each <= launch.resident
+    longer = 1.0
     if at_once and launch.handed_on < 2:  # who waits for another does much in vain
+        done = sum(times)
         launch, times = _busiest(launch, times, launch.blocks / each)
+        longer = launch.longest * done / sum(times)
     # Of blocks that are all there at once, the one that does most ends last.
     paths = paths_of(launch, times, 0.0 if at_once else 0.5)
     about = launch.words, launch.traffic, constants, launch.sources, launch.cluster
@@ -275,6 +278,12 @@ def _cycles(
         more = cycles * (1 - used) * (launch.unevenly(device, cycles / each, alone) - 1)
         tail, cycles = tail + more, cycles + more
     later = _of_one_block(launch, times, paths, lambda ways: play(1, ways, deepcopy(steps)))
+    if longer > 1 and not (tiles or launch.left_out):
+        # The warp that goes round loops most often, in which it waits for no other, does so alone in the end.
+        last = StreamingMultiprocessor(deepcopy(steps), [max(paths, key=len)], 1, 1, rates).play(1)
+        inside = _inside(blocks, meeting=False)
+        again = [count if number in inside else 0.0 for number, count in enumerate(times)]
+        later += (longer - 1) * last.life(again, 1)
     tail, cycles = tail + later, cycles + later
     if launch.handed_on > 1:
         # Of each chain of blocks one goes on at a time, and L2 takes what these few write.
@@ -340,7 +349,7 @@ def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[P
     if more <= 1:
         return launch, times
     blocks = launch.code.blocks
-    inside = {number for loop in loops_of(blocks).values() for number in loop.body}
+    inside = _inside(blocks)
     for number, block in enumerate(blocks):
         behind = reached(block.successors, lambda one: blocks[one].successors)
         once = max((times[one] for one in behind - inside), default=0.0)
@@ -359,6 +368,12 @@ def _busiest(launch: PlayedLaunch, times: list[float], active: float) -> tuple[P
         longer = 1 + (more - 1) * sum(times) / repeated
         times = [count * longer if number in inside else count for number, count in enumerate(times)]
     return launch, times
+
+
+def _inside(blocks: Sequence[Block], *, meeting: bool = True) -> set[int]:
+    """Return the blocks that loops repeat, or those in which warps do not wait for each other."""
+    loops = [loop.body for loop in loops_of(blocks).values() if meeting or not is_met_in(loop, blocks)]
+    return set[int]().union(*loops)
 
 
 def _shared(

@@ -77,6 +77,7 @@ def usual_path(
     gone: Counter[tuple[int, int]] = Counter()
     steps, number = [0], 0
     calls: list[int] = []
+    before = predecessors(blocks)
     parted = _Parted(blocks, loops)
     while len(steps) < _MOST_STEPS:
         taken[number] += 1
@@ -110,6 +111,11 @@ def usual_path(
             one: times[one] / (passes[one] if one in loops and number not in loops[one].body else 1)
             for one in ways
         }
+        # Who comes by this way alone tells how many of those come by it who come to the other.
+        alone = [one for one in ways if before[one] == [number]]
+        if len(ways) == 2 and len(alone) == 1:
+            other = ways[ways[0] == alone[0]]
+            coming[other] = min(coming[other], max(0.0, times[number] - coming[alone[0]]))
         rarer = sorted(ways, key=lambda one: (coming[one], (number, one) not in behind, one))
         after = next(
             (

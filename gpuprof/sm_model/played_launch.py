@@ -45,6 +45,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
         left_out: Of each warp of a block, the blocks of machine code that it never comes to; empty where all
             may come to all.
         work: What each block does, relative to others, in the order in which they begin; empty if not known.
+        longest: What the warp does that does most, relative to a mean one.
     """
 
     code: MachineCode
@@ -61,6 +62,7 @@ class PlayedLaunch(Struct, frozen=True, dict=True):
     busiest: tuple[float, float] = (0.0, 0.0)
     left_out: Sequence[frozenset[int]] = ()
     work: Sequence[float] = ()
+    longest: float = 1.0
 
     def most_blocks(self, device: Device) -> int:
         """Return how many of its blocks the SM has that has most."""

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from each import each
-from executor_harness import cuda_program
+from executor_harness import cuda_program, run_cuda
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,6 +135,17 @@ def best_placement(work, multiprocessors):
         max(sum(w for w, at in zip(work, places, strict=True) if at == sm) for sm in range(multiprocessors))
         for places in product(range(multiprocessors), repeat=len(work))
     )
+
+
+@pytest.mark.parametrize(("trips", "part"), [(4000, 1), (5, 1 / 2)])
+def test_what_the_warp_does_that_does_most(trips, part):
+    source = """extern "C" __global__ void k(float *y, int first) {
+        float sum = 0;
+        for (int j = 0; j < (threadIdx.x < 32 ? first : 5); ++j) sum = sum * 1.5f + y[j];
+        y[4000 + threadIdx.x] = sum;
+    }"""
+    _, result = run_cuda(source, np.zeros(4096, np.float32), scalars=(np.int32(trips),), block=(64, 1, 1))
+    assert result.longest == pytest.approx(part * result.block_warps.sum(), rel=0.1)
 
 
 @each(seed=range(40))

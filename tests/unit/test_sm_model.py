@@ -631,6 +631,27 @@ def test_the_busiest_block_goes_round_its_loops_more_often() -> None:
     assert modelled([replace(alike, busiest=(2 / 132,) * 2)], H200).us == modelled([alike], H200).us
 
 
+def test_the_warp_that_goes_round_loops_most_often_does_so_alone_in_the_end() -> None:
+    launch = launch_of(LOOP, [1, 500, 1], 132, distant=0.0)
+    alike, thrice = (modelled([replace(launch, longest=each)], H200).us - 1.8 for each in (1.0, 3.0))
+    assert thrice == pytest.approx(3 * alike, rel=0.1)
+    # Who waits for others in a loop goes round as often as they.
+    waiting = code_of((["MOV R0, R1"], (1,)), (["BAR.SYNC 0x0", "BRA 1"], (1, 2)), (["EXIT"], ()))
+    meet = launch_of(waiting, [1, 500, 1], 132)
+    assert modelled([replace(meet, longest=3.0)], H200).us == modelled([meet], H200).us
+    # Of warps that are known to go different ways each goes its own.
+    known = [replace(launch, longest=each, left_out=[frozenset({9})] * 8) for each in (1.0, 3.0)]
+    assert modelled([known[0]], H200).us == modelled([known[1]], H200).us
+
+
+def test_a_way_that_all_go_leaves_nobody_for_the_other() -> None:
+    # Who skips the loop comes to where those behind it come, who are all.
+    code = code_of(
+        (["BRA 3"], (3, 1)), (["BRA 2"], (2,)), (["BRA 2"], (2, 3)), (["BRA 3"], (3, 4)), (["EXIT"], ())
+    )
+    assert usual_path(code.blocks, [1, 1, 9, 0.6, 1], loops_of(code.blocks))[:3] == (0, 1, 2)
+
+
 def test_lanes_that_part_go_one_way_after_the_other() -> None:
     code = code_of(
         *((["BSSY B0, `(.L_x_4)", "@P0 BRA 2"], (1, 2)), (["MOV R0, R1"], (3,)), (["MOV R0, R2"], (3,))),

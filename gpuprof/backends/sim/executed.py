@@ -432,6 +432,7 @@ def played(
                 ),
                 left_out=left_out(link, result, warps_each),
                 work=result.block_work.tolist(),
+                longest=result.longest * blocks * warps_each / max(1.0, float(result.block_warps.sum())),
             )
         )
     return modelled(played, device)

@@ -117,6 +117,7 @@ class Tally:
         threads: Lanes that ran each basic block, shape (basic blocks, blocks).
         warps: Warps that ran each basic block with at least one lane, likewise.
         came: By basic block, which warps of any block ran it: shapes (warps or 1,).
+        work: How often each warp ran basic blocks: shape (blocks or 1, warps or 1, 1).
         remote: The sites of accesses that went to other blocks' shared memory.
         least: Whether a card may count more: threads called `printf` or `malloc`, which access memory too,
             added to single halves, which it does by trying until nobody came between, or parted at a call
@@ -133,6 +134,7 @@ class Tally:
         self.threads: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.came: dict[int, Bools] = {}
+        self.work: Counts = np.zeros((1, 1, 1), dtype=np.int64)
         self.remote: set[int] = set()
         self.least = False
         self.middling: dict[int, bool] = {}
@@ -170,6 +172,7 @@ class Tally:
         for (basic_block, _), (mask, times) in self._ran.items():
             self.threads[basic_block] += mask.thread_count * times
             self.warps[basic_block] += mask.warp_count * times
+            self.work = self.work + mask.active_warps * times
             came = mask.active_warps.any(axis=(0, 2))
             self.came[basic_block] = np.asarray(came | self.came.get(basic_block, False))
         self._charged.clear()
