@@ -51,8 +51,8 @@ LIMITS = """## What is compared, and what cannot be
   another instruction on the same pipe delayed as a conflict too (`{lost}` in the data).
   Conflicts that addresses cause are exact: `tests/executor/test_executor_wavefronts.py` holds 700 patterns
   against an H200.
-- Not compared: diverging branches, which ptxas turns into predicated instructions, and local memory, where
-  ptxas keeps a thread's array in registers.
+- Not compared: diverging branches, as lanes may part at ptxas' own, and local memory, where ptxas keeps
+  a thread's array in registers.
 - At least so many, and shown so (`≥`): accesses where threads call `printf` or `malloc`, where they add
   to single halves, which a card repeats, where they part at a call through a pointer, and where lanes make
   different numbers of iterations of a loop that ptxas unrolled (sectors, 0.3 % on an H200).

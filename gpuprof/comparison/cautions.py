@@ -29,7 +29,7 @@ _SHARED = ("shared_load", "shared_store")
 #: Operations of the largest product that `mma.sync` makes in one instruction: `wgmma`, whose operands lie in
 #: shared memory, makes several times as many.
 _MMA_OPERATIONS = 2 * 16 * 8 * 16
-#: The executor counts PTX branches at which lanes diverge; ptxas turns many into predicates.
+#: The executor counts branches of the PTX that machine code has too; lanes may part at ptxas' own.
 _INCOMPARABLE = "branch_divergent_warps"
 #: Of copies whose size is in a register, as `cp.async … 16, %size` says, Nsight Compute counts fewer in some
 #: kernels, and others in a second run; the cause is not known.

@@ -79,6 +79,28 @@ def regrouped(
             yield copies.lines, made, low - made if known else None
 
 
+def branch_lines(link: Link, weights: Weights) -> tuple[Set[int], Set[int]]:
+    """Return branches of the PTX that are one of the machine code's, and those of unknown partings, by lines.
+
+    Of the latter ptxas made several branches, or one of several, or waiting warps repeat them. The rest are
+    none: lanes end there, or what follows is under predicates.
+    """
+    one, unknown = set[int](), set[int]()
+    if any(high == inf for _, high in weights):
+        unknown |= link.homes.keys()
+    for block, anchors, (_, high) in zip(link.code.blocks, link.anchors, weights, strict=True):
+        ways = [way for way in block.ways if way != block.apart and weights[way][1]]
+        if high and len(ways) > 1:
+            last = block.instructions[-1]
+            if len(anchors.branches) == 1:
+                one.add(anchors.branches[0])
+            elif last.name == "BRX":
+                unknown |= link.homes.keys()
+            else:
+                unknown |= {last.line, *anchors.branches}
+    return one, unknown
+
+
 class _Scale:
     """Bounds of all blocks, which only come closer."""
 

@@ -14,7 +14,7 @@ from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim import instructions
 from gpuprof.backends.sim.executed import as_unrolled, counters_of, left_out
-from gpuprof.backends.sim.instructions import Links
+from gpuprof.backends.sim.instructions import Links, NoLink
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
 from gpuprof.executor.lanes.tally import Site
@@ -349,6 +349,35 @@ def test_code_that_lanes_run_apart_is_counted_for_each_part():
     assert counters["shared_load_requests"] == 2 * (4 * 9 + 2)
     assert counts.opcodes["LDS"].low == counters["shared_load_requests"]
     assert counters["branch_divergent_warps"] > 0
+
+
+def test_lanes_part_at_branches_of_the_machine_code_alone():
+    """As Nsight Compute counts them on an H200: not where lanes end, nor under predicates."""
+    source = """
+extern "C" __global__ void parts(const float *in, float *out)
+{
+    const int t = threadIdx.x;
+    if (t % 32 == 7)
+        return;
+    if (t % 32 < 9)
+        out[t] = 1;
+    if (t % 2) {
+        out[t + 256] = in[t];
+        __threadfence();
+        out[t + 256] = in[t + 1];
+    } else {
+        out[t + 512] = in[t];
+        __threadfence();
+    }
+}"""
+    found, result = launched(source, "parts", 1, 128)
+    assert result.counters["branch_divergent_warps"] > 4
+    _, counters = executed(source, "parts", 1, 128)
+    assert counters["branch_divergent_warps"] == 4
+    assert not as_unrolled(result, [(found, weigh(found, result))], [result])[1]
+    unlinked, others = as_unrolled(result, NoLink("no ptxas"), [result])
+    assert unlinked.counters == result.counters
+    assert counters_of(unlinked, others)["branch_divergent_warps"].is_estimate
 
 
 def test_a_slow_path_that_no_operand_comes_near_has_not_run():

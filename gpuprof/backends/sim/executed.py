@@ -43,7 +43,7 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts, count
 from gpuprof.machine_code.linking import Link
-from gpuprof.machine_code.weighing import regrouped
+from gpuprof.machine_code.weighing import branch_lines, regrouped
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.records import replace
 from gpuprof.results import Counter, Model, ModelLine, SourceLine, Verification
@@ -69,6 +69,7 @@ _SUMS_AS_MEASURED = (
 _ROUNDED_IN_TENSOR_CORES = {
     f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in ("f16", "bf16", "tf32", "e4m3")
 }
+_PARTED = "branch_divergent_warps"
 _NO_ACCESS = "there was no such access"
 _LEAST = (
     "a card counts accesses of printf and malloc, those that atomics on single halves repeat, and one by one"
@@ -223,12 +224,23 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
 def as_unrolled(
     result: LaunchResult, weighed: Weighed | NoLink, results: Sequence[LaunchResult]
 ) -> tuple[LaunchResult, Set[str]]:
-    """The result of launches with the requests that they make in loops as ptxas unrolled them.
+    """The result of launches with requests as in the loops that ptxas unrolled, and branches that it left.
 
-    And the names of counters of accesses that lanes make there with others than in the executor.
+    And the names of counters of accesses that lanes make there with others than in the executor, and of
+    branches where that is not known.
     """
-    counters, lines, others = CountedTotals(result.counters), dict(result.lines), set[str]()
+    counters, lines = CountedTotals(result.counters), dict(result.lines)
+    others = {_PARTED} if isinstance(weighed, NoLink) and counters[_PARTED] else set[str]()
     for (link, times), one in zip(() if isinstance(weighed, NoLink) else weighed, results, strict=False):
+        branches, unknown = branch_lines(link, times)
+        for site, counted in one.sites:
+            if (parted := counted["divergent_warps"]) and site.ptx_line not in branches - unknown:
+                if site.ptx_line in unknown:
+                    others.add(_PARTED)
+                    continue
+                lines[site.line] = CountedTotals(lines[site.line])
+                for totals in (counters, lines[site.line]):
+                    totals[_PARTED] = whole(totals[_PARTED] - parted)
         for of_loop, made, more in regrouped(link, times, one):
             for site, counted in one.sites:
                 if site.ptx_line not in of_loop or "requests" not in counted:
@@ -250,7 +262,7 @@ def counters_of(
     accesses = [
         name
         for name, row in OF_EXECUTOR.items()
-        if (result.least and row.unit in _UNITS_OF_ACCESSES) or name in others
+        if (result.least or name in others) and row.unit in _UNITS_OF_ACCESSES
     ]
     hidden = dict.fromkeys((name for name in accesses if OF_EXECUTOR[name].over), _LEAST) | result.hidden
     return {
@@ -263,7 +275,7 @@ def counters_of(
             total_blocks=result.total_blocks,
             busiest_sm=result.busiest.get(name),
             is_least=name in accesses and name not in hidden,
-            is_estimate=not exact or row.over in others,
+            is_estimate=not exact or row.over in others or name in others - {*accesses},
         )
         for name, row in OF_EXECUTOR.items()
         if result.counters[name] or row.only_with != "tensor"

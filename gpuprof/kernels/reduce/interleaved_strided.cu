@@ -8,13 +8,12 @@ study = "F"
 aliases = ["reduce1"]
 idea = "The same tree, with its additions given to neighbouring threads."
 after = "interleaved"
-change = "Whole warps are busy or idle, and the remainder is gone: divergent branches fall. But neighbouring lanes now touch words 2, 4, 8, … apart: shared_load_bank_conflicts rise."
+change = "Whole warps are busy or idle, and the remainder is gone: half the instructions. But neighbouring lanes now touch words 2, 4, 8, … apart: shared_load_bank_conflicts rise."
 bottleneck = "Bank conflicts: at a distance of 32 words and more all lanes want one bank."
 reference = "Study F, reduce1"
 dtypes = ["f32", "f64"]
 
 [moves]
-branch_divergent_warps = "falls"
 shared_load_bank_conflicts = "rises"
 barriers = "stays"
 
