@@ -2,18 +2,58 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work whose result depends on where its memory lies, done in copies of one process, which are all alike."""
 
+import ctypes
 import os
 import pickle
 import signal
 import socket
 import warnings
 from collections.abc import Callable
-from threading import Lock
+from contextlib import suppress
+from functools import partial
+from threading import Barrier, Lock, Thread
 from typing import Any, Generic, NoReturn, TypeVar
 
 from gpuprof.machine import end_with_parent
 
 A = TypeVar("A")
+#: Parameters of `mallopt`, and threads that take what others have left.
+_ARENA_MAX, _MMAP_THRESHOLD, _TAKERS = -8, -3, 16
+
+
+def _in_new_memory(work: Callable[[], None]) -> None:
+    """Do something in a thread to which glibc gives memory that nobody has used.
+
+    Its addresses differ from those in any other process in their upper bits alone.
+    """
+    with suppress(AttributeError):  # of another library
+        library = ctypes.CDLL(None)
+        library.mallopt(_ARENA_MAX, 1000)
+        library.mallopt(_MMAP_THRESHOLD, 1 << 29)
+    # Threads that were here have left such memory, which these take first.
+    meeting = Barrier(_TAKERS + 1)
+
+    def take() -> None:
+        _allocate()
+        meeting.wait()
+        meeting.wait()
+
+    def begin() -> None:
+        _allocate()
+        meeting.wait()
+        work()
+
+    for _ in range(_TAKERS):
+        Thread(target=take, daemon=True).start()
+    meeting.wait()
+    last = Thread(target=begin)
+    last.start()
+    last.join()
+
+
+def _allocate() -> None:
+    """Allocate what Python does not have of its own: up to 512 bytes it has."""
+    bytearray(1024)
 
 
 class ForkServer(Generic[A]):
@@ -68,6 +108,13 @@ class ForkServer(Generic[A]):
             for standard in range(3):
                 os.dup2(nothing, standard)
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            _in_new_memory(partial(self._copy_for_each, asked))
+        finally:
+            os._exit(0)
+
+    def _copy_for_each(self, asked: socket.socket) -> None:
+        try:
             self._prepare()
             own = os.getpid()
             while numbers := socket.recv_fds(asked, 1, 1)[1]:

@@ -252,8 +252,8 @@ def _begin() -> None:
     _call("", "nothing.cu", {}, (f"--gpu-architecture={_SPECIFIC}",), ())
 
 
-#: What NVRTC makes of some sources depends on where its memory lies: in one process, one compilation in four
-#: of a GEMM with a split k came out as another machine code than the first.
+#: What NVRTC makes of some sources depends on where its memory lies: five processes made five machine codes
+#: of a GEMM with a split k.
 _FORKS = ForkServer(_begin, _call)
 
 
