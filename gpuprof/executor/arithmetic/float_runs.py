@@ -12,7 +12,7 @@ instructions of a tape its bits cannot matter.
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -30,9 +30,9 @@ ITEM_WORDS = 5
 #: What the player notes of an array: the address of its first element, and bytes from one block, one warp and
 #: one lane to the next, 0 where it does not change.
 ARRAY_BYTES = 32
-_ROW_BYTES = 4 * WARP
+ROW_BYTES = 4 * WARP
 #: Rows begin at a line of the CPU's cache.
-_LINE_BYTES = 64
+LINE_BYTES = 64
 _shape_of = attrgetter("shape")
 
 
@@ -137,20 +137,12 @@ class CompiledTape(Struct):
         Sources are float32 arrays of shape (blocks or 1, warps or 1, 32 or 1). Targets have the shape to
         which all of them broadcast.
         """
-        blocks, warps, lanes = np.broadcast_shapes(*set(map(_shape_of, sources)))
+        blocks, warps, lanes = map(max, zip(*set(map(_shape_of, sources)), strict=True))
         # All that a warp has stands together.
         made = np.empty((blocks, warps, self.targets, lanes), dtype=np.float32)
-        targets: list[Lanes] = list(made.transpose(2, 0, 1, 3))
-        arrays = [*sources, *targets]
+        arrays: list[Lanes] = [*sources, *made.transpose(2, 0, 1, 3)]
         objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
-        room = np.empty(self.rows * _ROW_BYTES + len(arrays) * ARRAY_BYTES + _LINE_BYTES, dtype=np.uint8)
-        rows = -(-_address(room) // _LINE_BYTES) * _LINE_BYTES
-        placed = rows + self.rows * _ROW_BYTES
-        tape = _address(self.words), len(self.words), _address(objects), len(arrays), placed
-        machine(*tape, blocks, warps, rows)
-        return targets
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+        room = np.empty(self.rows * ROW_BYTES + len(arrays) * ARRAY_BYTES + LINE_BYTES, dtype=np.uint8)
+        tape = id(self.words), len(self.words), id(objects), len(arrays)
+        machine(*tape, id(room), self.rows, blocks, warps)
+        return arrays[len(sources) :]

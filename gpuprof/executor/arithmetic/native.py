@@ -24,8 +24,10 @@ from gpuprof.executor.arithmetic.float_runs import (
     ARRAY_BYTES,
     HAND_ON,
     ITEM_WORDS,
+    LINE_BYTES,
     LOAD,
     OPERATIONS,
+    ROW_BYTES,
     STORE,
 )
 from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT
@@ -35,7 +37,6 @@ from gpuprof.executor.lanes.masks import WARP
 _VOID, _BIT, _BYTE, _WORD, _LONG = ir.VoidType(), *(ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER, _FLOAT, _DOUBLE = ir.PointerType(), ir.FloatType(), ir.DoubleType()
 _ROW, _PLACES, _POINTERS = (ir.VectorType(each, WARP) for each in (_FLOAT, _LONG, _POINTER))
-_ROW_BYTES = 4 * WARP
 #: Types of a loop: LLVM's, and NumPy's.
 _TYPES: dict[str, tuple[Any, np.dtype[Any]]] = {
     "f32": (_FLOAT, np.dtype(np.float32)),
@@ -243,23 +244,28 @@ def _sum_module(depth: int) -> ir.Module:
 def player() -> Callable[..., None]:
     """Return the machine code that plays tapes."""
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
-    arguments = (pointer, integer, pointer, integer, pointer, integer, integer, pointer)
+    arguments = (pointer, integer, pointer, integer, pointer, integer, integer, integer)
     engine = _machine_code(_Player.module, vectorised=False)
     return ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address("play"))
 
 
 class _Player:
-    """Writes the player: for each warp of each block the whole tape."""
+    """Writes the player: for each warp of each block the whole tape.
+
+    It takes NumPy's arrays of the tape, of the objects that hold values, and of room for rows and for what is
+    noted of these; how many there are of each; blocks and warps.
+    """
 
     block: ir.Value
     warp: ir.Value
+    rows: ir.Value
+    arrays: ir.Value
 
     def __init__(self) -> None:
         self.code = ir.Module()
-        taken = [_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER]
+        taken = [_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _LONG, _LONG]
         function = ir.Function(self.code, ir.FunctionType(_VOID, taken), "play")
         self.arguments = function.args
-        self.arrays, self.rows = self.arguments[4], self.arguments[7]
         self.b = ir.IRBuilder(function.append_basic_block())
         self.fma = _multiply_add(self.code, _ROW, f"v{WARP}f32")
         self.gather = ir.Function(
@@ -272,7 +278,13 @@ class _Player:
     def module(cls) -> ir.Module:
         self = cls()
         b = self.b
-        tape, count, objects, number, _, blocks, warps, _ = self.arguments
+        *taken, blocks, warps = self.arguments
+        data = (_long_at(b, _at(b, array, _DATA), 0) for array in taken[::2])
+        tape, objects, room = (b.inttoptr(address, _POINTER) for address in data)
+        count, number, rows = taken[1::2]
+        line = b.and_(b.add(b.ptrtoint(room, _LONG), _LONG(LINE_BYTES - 1)), _LONG(-LINE_BYTES))
+        self.rows = b.inttoptr(line, _POINTER)
+        self.arrays = _at(b, self.rows, b.mul(rows, _LONG(ROW_BYTES)))
         with _repeated(b, number) as n:
             self._place(b.inttoptr(_long_at(b, objects, n), _POINTER), n)
         with _repeated(b, blocks) as self.block, _repeated(b, warps) as self.warp:
@@ -315,7 +327,7 @@ class _Player:
             b.position_at_end(end)
 
     def _row(self, number: ir.Value) -> ir.Value:
-        return _at(self.b, self.rows, self.b.mul(self.b.sext(number, _LONG), _LONG(_ROW_BYTES)))
+        return _at(self.b, self.rows, self.b.mul(self.b.sext(number, _LONG), _LONG(ROW_BYTES)))
 
     def _value(self, word: int) -> ir.Value:
         """Return the row that a word of the instruction names."""
