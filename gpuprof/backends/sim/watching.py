@@ -57,8 +57,8 @@ class _Request(Struct, frozen=True, eq=False):
     """What a block asks for that accesses places which lie so to each other, and to the lines of memory.
 
     Its `sectors` are in order, once for each of so many `warps`, which stand above them; `lines` are how many
-    they touch, by how blocks move; `banks` the passes that each warp's words take, and `parts`
-    its lines if these may take more.
+    they touch, by how blocks move; `banks` the passes that all words take; or each warp's, and `parts`
+    its lines, if these may take more.
     """
 
     sectors: Any
@@ -343,7 +343,7 @@ def _pattern(where: Any, line: int, size: int, warps: int, lanes: Any) -> _Reque
     return _Request(
         found - (line >> _SECTOR),
         len(_once(found >> _HIGH + _WORD - _SECTOR)),
-        banks,
+        banks if more else int(banks.sum()),
         (of, lines - (line >> _SECTOR + _LINE_SECTORS)) if more else None,
     )
 
@@ -358,7 +358,7 @@ def _lines(sectors: Any, moves: tuple[int, ...] | None) -> list[int]:
 def _passes(known: _Request, begin: int) -> int:
     """Passes of L1's data path: of each warp, words of its busiest bank, or lines of its busiest part."""
     if known.parts is None:
-        return int(known.banks.sum())
+        return int(known.banks)
     of, lines = known.parts
     parts = _PARTS[(lines + (begin >> _SECTOR + _LINE_SECTORS)) % len(_PARTS)]
     return int(np.maximum(known.banks, _most(of, parts, 4)).sum())

@@ -84,7 +84,7 @@ class BlockBarriers(Struct):
         votes = block.reduction.votes(batch, path.mask) if block.reduction else None
         everybody = batch.alone and path.mask is batch.mask
         if expected is None and everybody and not self.waiting:
-            self._settle(np.ones(batch.blocks * batch.layout.blocks, dtype=np.bool_), block.line)
+            self._settle(batch.every_block, block.line)
             if block.reduction is not None and votes is not None:
                 block.reduction.give(batch, path.mask.lanes, votes, path.mask.lanes)
             return True

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which lanes of a batch run an instruction, and how many warps and threads that is per block."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +34,7 @@ class Mask:
         self.blocks = blocks
         self.warps = warps
         self._narrowed: dict[tuple[int, ...], Bools] = {}
+        self._of_warps: dict[tuple[tuple[str, int], ...], dict[str, Counts]] = {}
         #: Those of the batch, so that what is known of one is known when it comes again.
         self.known = {} if known is None else known
 
@@ -99,6 +101,13 @@ class Mask:
         """Lanes in the set, over all blocks."""
         count = self.thread_count
         return int(count.sum()) * (self.blocks // len(count))
+
+    def of_warps(self, each: Mapping[str, int]) -> dict[str, Counts]:
+        """Return how much of several things there is in each block if each warp has so much: one object."""
+        key = tuple(each.items())
+        if key not in self._of_warps:
+            self._of_warps[key] = {name: self.warp_count * count for name, count in key}
+        return self._of_warps[key]
 
     def per_block(self, per_warp: NDArray[Any]) -> Counts:
         """Sum a figure of shape (blocks or 1, warps or 1, 1) over the warps of each block."""

@@ -179,10 +179,10 @@ class Tally:
         self._ran.clear()
 
     def _again(self, known: dict[tuple[int, int], tuple[T, int]], number: int, what: T) -> None:
-        key = number, id(what)
         if len(known) > _MOST_KEPT:
             self.settle()
-        known[key] = what, known[key][1] + 1 if key in known else 1
+        _, times = known.get(key := (number, id(what)), (what, 0))
+        known[key] = what, times + 1
 
     def ran(self, basic_block: int, mask: Mask) -> None:
         """Count one pass of the lanes in `mask` through a basic block."""

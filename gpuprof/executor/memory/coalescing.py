@@ -75,7 +75,8 @@ class Footprints:
             one.known[place] = moved, footprint(address, offset, mask, size)
         before, found = one.known[place]
         by = moved - before
-        return found._replace(low=found.low + by, high=found.high + by) if by else found
+        costs, low, high, aligned = found
+        return Footprint(costs, low + by, high + by, aligned) if by else found
 
 
 def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:

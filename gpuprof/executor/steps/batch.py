@@ -202,6 +202,11 @@ class Batch:
         vars(self).clear()
 
     @cached_property
+    def every_block(self) -> Bools:
+        """All thread blocks, those of clusters too: shape (blocks,)."""
+        return np.ones(self.blocks * self.layout.blocks, dtype=np.bool_)
+
+    @cached_property
     def mbarriers(self) -> Mbarriers:
         return Mbarriers(self.blocks, self.shared.size)
 

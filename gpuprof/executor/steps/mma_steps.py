@@ -124,9 +124,8 @@ def tensor_counter(coder: Coder, item: Instruction, product: Product) -> Callabl
     site = coder.site(f"tensor_{product.source}", item, **names)
 
     def count(batch: Batch, mask: Mask, products: int) -> None:
-        warps = mask.warp_count * products
-        batch.tally.add(site, "requests", warps * product.instructions)
-        batch.tally.add(site, "operations", warps * product.operations)
+        each = {"requests": products * product.instructions, "operations": products * product.operations}
+        batch.tally.charge(site, mask.of_warps(each))
 
     return count
 

@@ -146,8 +146,7 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         require_whole_warps(batch, mask, item)
         operations = product.operations * form.columns // _COLUMNS_OF_TILE
-        batch.tally.add(site, "operations", mask.warp_count * operations)
-        batch.tally.add(site, "requests", mask.warp_count)
+        batch.tally.charge(site, mask.of_warps({"operations": operations, "requests": 1}))
         descriptors = [mask.joined(operand.descriptor(batch)) for operand in in_shared]
 
         def read_by_warps() -> tuple[ChunkPattern, list[NDArray[np.int64]]]:
@@ -158,11 +157,14 @@ def multiply(coder: Coder, item: Instruction) -> Step:
 
         if batch.events.address_only:  # whether they lie in shared memory is all that is to be seen
             for number, bits in enumerate(descriptors):
-                for one in {*_distinct(bits, mask)} - batch.memo.inside[site, number]:
+                known = batch.memo.inside[site, number]
+                if known.issuperset(bits[..., 0].reshape(-1).tolist()):
+                    continue
+                for one in {*_distinct(bits, mask)} - known:
                     warps = mask.of(mask.lanes & (bits == one))
                     address = in_shared[number].addresses(batch, warps, np.full((1, 1, 1), one, bits.dtype))
                     in_shared[number].require_inside(batch, warps, address)
-                    batch.memo.inside[site, number].add(one)
+                    known.add(one)
             return
         pattern, addresses = batch.memo.products[site].of(descriptors, mask, read_by_warps)
         batch.products.read(pattern, item.line)
