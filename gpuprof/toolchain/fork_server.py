@@ -14,11 +14,14 @@ from functools import partial
 from threading import Barrier, Lock, Thread
 from typing import Any, Generic, NoReturn, TypeVar
 
+from gpuprof import signals
 from gpuprof.machine import end_with_parent
 
 A = TypeVar("A")
 #: Parameters of `mallopt`, and threads that take what others have left.
 _ARENA_MAX, _MMAP_THRESHOLD, _TAKERS = -8, -3, 16
+#: Until a process that cannot get memory for its threads, or waits for a lost lock, is taken for what it is.
+_PATIENCE_S = 30
 
 
 def _in_new_memory(work: Callable[[], None]) -> None:
@@ -81,7 +84,7 @@ class ForkServer(Generic[A]):
                 pickle.dump((os.getcwd(), question), file)
                 file.flush()
                 answer: A = pickle.load(file)
-        except (OSError, EOFError):
+        except (OSError, EOFError, pickle.UnpicklingError):
             return None
         return answer
 
@@ -103,11 +106,15 @@ class ForkServer(Generic[A]):
         """Copy this process for each question, until nobody can ask any more."""
         try:
             os.closerange(3, asked.fileno())
-            os.closerange(asked.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+            os.closerange(asked.fileno() + 1, 1 + max(map(int, os.listdir("/proc/self/fd"))))
             nothing = os.open(os.devnull, os.O_RDWR)
             for standard in range(3):
                 os.dup2(nothing, standard)
+            # Ctrl-C and its like are the parent's to handle: without it this process ends.
+            signals.disregard()
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(_PATIENCE_S)
             warnings.simplefilter("ignore", DeprecationWarning)
             _in_new_memory(partial(self._copy_for_each, asked))
         finally:
@@ -116,6 +123,7 @@ class ForkServer(Generic[A]):
     def _copy_for_each(self, asked: socket.socket) -> None:
         try:
             self._prepare()
+            signal.alarm(0)
             own = os.getpid()
             while numbers := socket.recv_fds(asked, 1, 1)[1]:
                 if not os.fork():

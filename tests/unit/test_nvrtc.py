@@ -20,7 +20,7 @@ from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.records import replace
-from gpuprof.toolchain import cache, nvrtc
+from gpuprof.toolchain import cache, fork_server, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_entries_cached, kept_together
 from gpuprof.toolchain.fork_server import ForkServer
 from gpuprof.toolchain.nvrtc import (
@@ -167,6 +167,7 @@ def test_no_compilation_begins_where_another_left_memory(monkeypatch):
     assert all_answered == tuple(["begun", number] for number in range(4))
     assert len({os.getpid(), *processes}) == 5
     assert not answered
+    compile_source(GOOD, "mine.cu", "mine", OPTIONS)  # with which the process begins that is copied
     monkeypatch.setattr(nvrtc, "_call", None)  # where this process would compile
     assert "mine" in compile_source(GOOD, "mine.cu", "mine", OPTIONS).ptx
 
@@ -175,10 +176,26 @@ def test_where_no_process_answers_this_one_compiles(monkeypatch):
     def dies(*question):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    for apart in (ForkServer(dies, dies), ForkServer(int, dies)):
+    class DiesAsItIsSent:
+        __reduce__ = dies
+
+    def sends(*question):
+        return bytes(1 << 20), DiesAsItIsSent()
+
+    monkeypatch.setattr(fork_server, "_PATIENCE_S", 1)
+    for prepare, answer in ((dies, int), (signal.pause, int), (int, dies), (int, sends)):
+        apart = ForkServer(prepare, answer)
         assert apart.ask("anything") is None
         monkeypatch.setattr(nvrtc, "_FORKS", apart)
         assert "mine" in compile_source(GOOD, "mine.cu", "mine", OPTIONS).ptx
+
+
+def test_ctrl_c_is_not_for_those_that_compile():
+    apart = ForkServer(int, os.getppid)
+    origin = apart.ask()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(origin, number)
+        assert apart.ask() == origin
 
 
 def test_a_compilation_finds_files_where_its_process_is(monkeypatch, tmp_path):
