@@ -155,13 +155,13 @@ because = "A large C with a K too short for the copy engine's kernels."
 kernel = "streamk_fit"
 when = "real_bytes == 4"
 least = "3570000 + 646 * CYCLES + 14000 * WRITES"
-because = "Few tiles to an SM: smaller ones, of which less lies beyond C."
+because = "Few tiles to an SM: smaller ones, of which less lies beyond C, or one for each block."
 
 [[choose]]
 kernel = "streamk_small"
 when = "real_bytes == 4"
 least = "8530000 + 663 * CYCLES + 3990 * WRITES"
-because = "Tiles of half the size where still less lies beyond C, or one for each block fills one wave."
+because = "Tiles of half the size where still less lies beyond C."
 
 [[choose]]
 kernel = "streamk"

@@ -125,11 +125,11 @@ because = "{id} is for rows that the copy engine cannot take as they are, of A o
 
 [[require]]
 condition = "M >= 4 and K >= 4"
-because = "{id} has a tensor map for each of the first four rows of A and of B"
+because = "{id} has a tensor map for each of the first four rows of A and of B: M and K must be 4 or more"
 
 [[require]]
-condition = "SM_BLOCKS >= 0 and RESIDENT * WARPS <= 16"
-because = "{id} has shared memory for 16 warps on an SM"
+condition = "SM_BLOCKS >= 0 and RESIDENT <= (2 if WARPS == 8 else 3)"
+because = "{id} has shared memory for two blocks on an SM, or three of four warps"
 
 [[require]]
 condition = "arch >= 90"

@@ -71,8 +71,8 @@ DEEP = "STAGES if STAGES else 3 if BM == 128 else 4" # tiles in flight
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, 32 * WARPS * TM * TN // BM)" # of C,
 EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part
 SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else 1 if BM == 256 else 3 if WARPS == 4 else 2" # blocks to an SM
-BUSIEST = "cdiv(SHARE_TILES, sm_count) * cdiv(K, BK)" # or the SM that has most, where each block has a tile of its own
-WHOLE = "1 if SCALE_FIRST and WARPS == 8 and SHARE_TILES <= SM_BLOCKS * sm_count and BUSIEST <= EVEN + 2 * SM_BLOCKS else 0" # whether each has: adding a part of one to C takes it as long as two tiles of k
+BUSIEST = "cdiv(SHARE_TILES, sm_count) * cdiv(K, BK)" # tiles of k of the SM that has most, where each block has a tile of its own
+WHOLE = "1 if SCALE_FIRST and WARPS == 8 and SHARE_TILES <= SM_BLOCKS * sm_count and BUSIEST <= EVEN + 2 * SM_BLOCKS else 0" # whether each block has: adding a part of one to C takes it as long as two tiles of k
 BLOCKS = "SHARE_TILES if WHOLE else min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
 CYCLES = "(BUSIEST if WHOLE else EVEN) * BK * WARPS * TM * TN // 4" # of products,
 WRITES = "(SHARE_TILES if WHOLE else SHARE_TILES + BLOCKS) * TM * TN * WARPS // sm_count" # what its warps write of C: each tile, and the part of one that each block ends with,
@@ -99,8 +99,8 @@ condition = "N % 4 == 0 and K % 4 == 0"
 because = "{id} copies 16 bytes at a time: N and K must be multiples of 4"
 
 [[require]]
-condition = "block_x == 32 * WARPS and TM > 0 and TM % 4 == 0 and TN > 0 and TN % 4 == 0 and BM >= 32 and BM % (8 * TM) == 0 and 8 * WARPS * TM % BM == 0 and BM % 32 == 0"
-because = "{id} needs TM and TN multiples of 4, and ROWS 8 * TM times 1, 2, 4 or 8 rows of 32"
+condition = "block_x == 32 * WARPS and (WARPS == 4 or WARPS == 8) and TM > 0 and TM % 4 == 0 and TN > 0 and TN % 4 == 0 and BM >= 32 and BM % (8 * TM) == 0 and 8 * WARPS * TM % BM == 0 and BM % 32 == 0"
+because = "{id} needs a block of 4 or 8 WARPS, TM and TN multiples of 4, and ROWS a multiple of 32 and 8 * TM times a divisor of WARPS"
 
 [[require]]
 condition = "BM <= 256"
