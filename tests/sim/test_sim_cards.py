@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from problem_support import Gemm, Transpose, find_kernel
+from problem_support import Gemm, Transpose, executor, find_kernel
 from typer.testing import CliRunner
 
 import gpuprof
@@ -62,6 +62,15 @@ def test_the_shipped_bulk_transpose(size, tmp_path):
     loads, stores = (case.counters[f"global_{kind}_requests"] for kind in ("load", "store"))
     assert (loads.value, loads.reason) == (None, "no counter sees what the kernel's bulk copies move")
     assert stores.value > 0
+
+
+@pytest.mark.parametrize(("nx", "ny", "dtype"), [(100, 133, "f32"), (101, 70, "f64")])
+def test_ragged_transposes_of_large_matrices(nx, ny, dtype):
+    case = Case.of(
+        find_kernel("transpose", "smem_sectors"), Transpose(nx, ny, dtype), None, {"BYTES": 16, "SHARING": 2}
+    )
+    measurement, _ = measure_case(case, *executor("h200"))
+    assert measurement.outcome == "ok", measurement.reason
 
 
 def test_each_case_finds_poison_whatever_the_last_one_wrote():
