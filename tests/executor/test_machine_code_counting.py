@@ -106,6 +106,22 @@ extern "C" __global__ void rows(const float *in, float *out, int most)
     assert not shown["global_store_sectors"].is_least
 
 
+def test_lanes_that_make_what_is_left_over_together_may_ask_for_fewer_sectors():
+    """Four iterations of odd lanes at once; then the last two of all, of which each lane loads the same."""
+    source = """
+extern "C" __global__ void ends(const float *in, float *out)
+{
+    float sum = 0;
+    for (int i = threadIdx.x & 1 ? 0 : 4; i < 6; ++i)
+        sum += in[64 * i];
+    out[threadIdx.x] = sum;
+}"""
+    found, result = launched(source, "ends", 1, 32)
+    shown = counters_of(*as_unrolled(result, [(found, weigh(found, result))], [result]))
+    assert shown["global_load_sectors"].value == 8 > 6
+    assert shown["global_load_sectors"].is_estimate  # of which no bound is made
+
+
 @pytest.mark.parametrize("rows", [64, 128, 256])
 def test_a_loop_that_begins_with_some_of_its_iterations_makes_the_others_in_few_turns(rows):
     """Each sum is stored, so loads wait: of eight iterations at once ptxas makes two, then five in a turn."""

@@ -275,7 +275,7 @@ def counters_of(
             total_blocks=result.total_blocks,
             busiest_sm=result.busiest.get(name),
             is_least=name in accesses and name not in hidden,
-            is_estimate=not exact or row.over in others or name in others - {*accesses},
+            is_estimate=not exact or not others.isdisjoint((name, row.over)),
         )
         for name, row in OF_EXECUTOR.items()
         if result.counters[name] or row.only_with != "tensor"
