@@ -215,7 +215,8 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     if (address := fault.address) is not None and fault.detail.endswith(READ_ONLY):
         for one in buffers:
             if one.holds(address, address + 1):
-                what = f"{one.described(address - one.address)}, {_AN_INPUT}"
+                named = f" {one.name}, " in fault.detail
+                what = _AN_INPUT if named else f"{one.described(address - one.address)}, {_AN_INPUT}"
                 return fault.told(fault.detail.replace(READ_ONLY, what))
     if found is None:
         return fault
