@@ -20,7 +20,7 @@ from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
 from gpuprof.cuda_source.functions import annotations, kernel_functions
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked, without_directives, without_spans
-from gpuprof.cuda_source.unfolding import makers
+from gpuprof.cuda_source.unfolding import half_brackets, makers
 from gpuprof.records import replace
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
@@ -32,6 +32,8 @@ _HARMLESS = re.compile(
 _MAY_BE_A_MARK = re.compile(r"[A-Z][A-Z0-9_]*|__\w+")
 #: Of a lambda, which in device code is for the device anyway.
 _LAMBDA_MARKS = re.compile(r"(\[[^\[\]\n]*\]\s*)((?:__(?:host|device)__\s*)+)(?=[({])")
+#: A word, with parentheses where it is called with nothing.
+_WORD = re.compile(r"(\w+)(?:\s*\(\s*\))?")
 _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
 _TYPE_NAME = re.compile(
     r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using(?!\s+namespace))\s+(?:[\w:]*::)?(?P<name>\w+)"
@@ -135,7 +137,7 @@ def without_lines(
     cut = [one for text in texts.values() for one in declarations(text) or ()]
     functions = [_name_of(one) for one in cut if one.is_function]
     device = _device_marks(code)
-    found = _Removable(device, makers(code, device), taken, wanted, functions)
+    found = _Removable(device, makers(code, device), half_brackets(code), taken, wanted, functions)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
@@ -153,6 +155,7 @@ class _Removable(Struct, frozen=True):
     Args:
         device: Finds what marks a declaration for the device.
         making: Macros whose calls make one.
+        halves: Macros that open or close what goes on behind a declaration.
         taken: Words of what kernels take, types among them.
         wanted: Names of the kernels that stay.
         names: Of all functions, each as often as it is declared.
@@ -160,6 +163,7 @@ class _Removable(Struct, frozen=True):
 
     device: "re.Pattern[str]"
     making: Container[str]
+    halves: Container[str]
     taken: set[str]
     wanted: Container[str]
     names: Sequence[str]
@@ -184,6 +188,7 @@ class _Removable(Struct, frozen=True):
             code = one.head[begin:end]
             return Declaration(one.begin + begin, one.begin + end, code, code, ())
         made = max((end for macro, _, end in called if macro.rstrip("( ") in self.making), default=0)
+        made = max([made, *(word.end() for word in _WORD.finditer(one.head) if word[1] in self.halves)])
         one = replace(one, begin=one.begin + made, head=one.head[made:], code=one.code[made:])
         if not one.is_function and _MARKED_TYPE.search(one.head):
             inner = self.around(position, members(one), is_member=True)

@@ -13,6 +13,8 @@ _DEFINED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)\((?P<taken>[^()\n]*)\)(?P<body>(?:[^\\\n]|\\.)*)",
     re.MULTILINE | re.DOTALL,
 )
+#: A macro, of whichever kind, and its body.
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\\\n]|\\.)*)", re.MULTILINE | re.DOTALL)
 _MADE = re.compile(r"\b__global__\b|<<\s*<")
 #: Macros that call macros, as anybody writes them, and characters that all of them make.
 _DEEPEST = 8
@@ -27,6 +29,11 @@ def makers(code: str, made: re.Pattern[str]) -> dict[str, tuple[str, str]]:
         called = ((name, re.findall(r"\w+", body)) for name, (_, body) in macros.items())
         found |= {name for name, words in called if not found.isdisjoint(words)}
     return {name: macro for name, macro in macros.items() if name in found}
+
+
+def half_brackets(code: str) -> set[str]:
+    """Macros of masked code that open what others close, as a namespace is by libraries."""
+    return {name for name, body in _MACRO.findall(code) if body.count("{") != body.count("}")}
 
 
 def unfolded(source: str) -> str:

@@ -23,7 +23,10 @@ _OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
 #: Names a header that comes before the source's first line.
 _PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
 
-
+#: A macro that is a pragma: compilers that read what a preprocessor wrote take its line for one.
+_PRAGMA_OF_MACRO = re.compile(
+    r"^([ \t]*#[ \t]*define[ \t]+\w+[ \t]+)#[ \t]*pragma[ \t]+([\w (),]*\w\)?)", re.MULTILINE
+)
 #: Of C++20: a member's initial value by its name, and a concept.
 _OF_CPP20 = re.compile(r"[{,]\s*\.\s*[A-Za-z_]\w*\s*=(?!=)|\bconcept\s+\w+\s*=")
 
@@ -132,7 +135,9 @@ def make_program(
 ) -> NvrtcProgram:
     """Put together what a kernel file needs."""
     options = list(options)
-    texts, left_out = {"": source, **carried}, frozenset[str]()
+    written = {"": source, **carried}
+    texts = {name: _PRAGMA_OF_MACRO.sub(r'\1_Pragma("\2")', text) for name, text in written.items()}
+    left_out = frozenset[str]()
     if not any(option in DEVICE_BY_DEFAULT for option in options):
         texts, left_out, unmarked = device_parts(texts)
         if unmarked:

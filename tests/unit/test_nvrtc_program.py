@@ -247,6 +247,16 @@ def test_what_the_compiler_refuses_is_left_out_where_the_kernel_does_without():
     assert 'identifier "nothing" is undefined' in refusal(overloaded).what
 
 
+def test_macros_that_open_a_namespace_stay_and_those_of_a_pragma_unroll():
+    compiled(
+        "#define BEGIN_MINE namespace mine {\n#define END_MINE }\n#define UNROLL #pragma unroll // all\n"
+        "BEGIN_MINE\nstruct failed : std::exception { int code; };\nEND_MINE\n"
+        "BEGIN_MINE\nstruct told { const char *text() { return cudaGetErrorString(1); } };\n"
+        "__global__ void k(int *x) {\n    UNROLL\n    for (int i = 0; i < 4; i++) x[i] = i;\n}\nEND_MINE\n",
+        "mine::k",
+    )
+
+
 def test_a_kernel_or_a_function_that_stands_in_another_file_is_told():
     error = refusal("__global__ void k(int *x);")
     assert error.what == "mine.cu only declares the kernel k, in line 1."
