@@ -71,7 +71,7 @@ class ResultsError(InputError):
 class CompileError(GpuprofError):
     """NVRTC rejected a kernel; `log` holds the compiler's own text."""
 
-    def __init__(self, what: str, *, log: str, fix: str = "") -> None:
+    def __init__(self, what: str, *, log: str = "", fix: str = "") -> None:
         super().__init__(what, fix=fix)
         self.log = log
 

@@ -73,34 +73,59 @@ class ForkServer(Generic[A]):
         self._starting = Lock()
         #: Where each process asks: one that was forked has other limits, and its own.
         self._origins: dict[int, socket.socket] = {}
+        self._begun_again: set[int] = set()
 
     def ask(self, *question: Any) -> A | None:
-        """Return the answer; None where a copy cannot be had, or ended without one."""
+        """Return the answer, or raise what it raised; None where no copy is had, or ends without one."""
         try:
             ours, theirs = socket.socketpair()
             with ours, ours.makefile("rwb") as file:
                 with theirs:
-                    socket.send_fds(self._origin(), [b"?"], [theirs.fileno()])
-                pickle.dump((os.getcwd(), question), file)
+                    self._send(theirs.fileno())
+                pickle.dump(question, file)
                 file.flush()
-                answer: A = pickle.load(file)
+                answer: A
+                answer, error = pickle.load(file)
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
+        if error is not None:
+            raise error
         return answer
 
+    def _send(self, asker: int) -> None:
+        """Say who asks, and in which folder, whose name may be gone; of lost processes one is begun again."""
+        here = os.open(".", os.O_PATH)
+        try:
+            with self._starting:
+                try:
+                    socket.send_fds(self._origin(), [b"?"], [asker, here])
+                except OSError:
+                    if os.getpid() in self._begun_again:
+                        raise
+                    self._begun_again.add(os.getpid())
+                    self._origins.pop(os.getpid(), None)
+                    socket.send_fds(self._origin(), [b"?"], [asker, here])
+        finally:
+            os.close(here)
+
     def _origin(self) -> socket.socket:
-        with self._starting:
-            if os.getpid() not in self._origins:
-                ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-                with warnings.catch_warnings():
-                    # The child touches nothing that other threads hold.
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    child = os.fork()
-                if not child:
-                    self._serve(theirs)
-                theirs.close()
-                self._origins[os.getpid()] = ours
-            return self._origins[os.getpid()]
+        if os.getpid() not in self._origins:
+            ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+            with warnings.catch_warnings():
+                # The child touches nothing that other threads hold.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if not child:
+                self._serve(theirs)
+            theirs.close()
+            self._origins[os.getpid()] = ours
+        return self._origins[os.getpid()]
+
+    def _answered(self, question: tuple[Any, ...]) -> tuple[A | None, Exception | None]:
+        try:
+            return self._answer(*question), None
+        except Exception as error:
+            return None, error
 
     def _serve(self, asked: socket.socket) -> NoReturn:
         """Copy this process for each question, until nobody can ask any more."""
@@ -125,14 +150,14 @@ class ForkServer(Generic[A]):
             self._prepare()
             signal.alarm(0)
             own = os.getpid()
-            while numbers := socket.recv_fds(asked, 1, 1)[1]:
+            while numbers := socket.recv_fds(asked, 1, 2)[1]:
                 if not os.fork():
                     end_with_parent(own)
                     with socket.socket(fileno=numbers[0]) as theirs, theirs.makefile("rwb") as file:
-                        folder, question = pickle.load(file)
-                        os.chdir(folder)
-                        pickle.dump(self._answer(*question), file)
+                        os.fchdir(numbers[1])
+                        pickle.dump(self._answered(pickle.load(file)), file)
                     break
-                os.close(numbers[0])
+                for number in numbers:
+                    os.close(number)
         finally:
             os._exit(0)

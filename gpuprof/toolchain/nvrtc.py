@@ -25,6 +25,7 @@ from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of,
 
 _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
+_NOT_APART = "Compiled by no process of its own, as none can be had: other runs may get other code.\n"
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
 _SUCCESS = "NVRTC_SUCCESS"
@@ -218,7 +219,7 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
         if f".entry {symbol}(" not in ptx:
             raise no_such_kernel(program, file_name, entry, log)
     arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
-    return compiled_kernels(ptx, symbols, arch, cubin, log, options)
+    return compiled_kernels(ptx, symbols, arch, cubin, log if made else log + _NOT_APART, options)
 
 
 def _call(

@@ -187,7 +187,36 @@ def test_where_no_process_answers_this_one_compiles(monkeypatch):
         apart = ForkServer(prepare, answer)
         assert apart.ask("anything") is None
         monkeypatch.setattr(nvrtc, "_FORKS", apart)
-        assert "mine" in compile_source(GOOD, "mine.cu", "mine", OPTIONS).ptx
+        made = compile_source(GOOD, "mine.cu", "mine", OPTIONS)
+        assert "mine" in made.ptx
+        assert "other runs may get other code" in made.log
+
+
+def test_what_an_answer_raises_is_raised():
+    def fails(question):
+        raise CompileError(question, log="its log", fix="Mend it.")
+
+    with pytest.raises(CompileError, match="it fails") as caught:
+        ForkServer(int, fails).ask("it fails")
+    assert (caught.value.log, caught.value.fix) == ("its log", "Mend it.")
+
+
+def test_a_lost_process_is_begun_again_once():
+    apart = ForkServer(int, os.getppid)
+    lost = []
+    for _ in range(2):
+        process = apart.ask()
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        lost.append(process)
+    assert lost[0] != lost[1]
+    assert apart.ask() is None
+
+
+def test_a_folder_that_is_gone_is_no_reason_to_compile_otherwise(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert ForkServer(int, bool).ask("anything")
 
 
 def test_ctrl_c_is_not_for_those_that_compile():
