@@ -19,7 +19,6 @@ SCALARS = {"alpha": -1.5, "beta": 0.75}
 #: are shared by several blocks.
 CASES = [
     ("streamk", (101, 516, 36), {}),
-    ("streamk_fit", (67, 260, 100), {"SCALE_FIRST": 0}),
     ("streamk_fit", (130, 132, 68), {}),
     ("streamk_fit", (130, 132, 68), {"SCALE_FIRST": 0, "ROWS": 64}),
     ("streamk_fit", (261, 60, 100), {}),
