@@ -3,6 +3,7 @@
 """A problem: an operation with its sizes, element type, scalars and options."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -228,7 +229,9 @@ class Problem:
         if relative < 0 or absolute < 0:
             raise ExpressionError(f"the error allowed in {output} would be negative")
         if computed == dtype:
-            return ErrorBound(relative, absolute, largest(dtype))
+            # Rounding errs by half the smallest number where `u` is no share of what is rounded.
+            rounds = is_float(dtype) and relative + absolute > 0
+            return ErrorBound(relative, absolute + rounds * smallest(dtype) / 2, largest(dtype))
         rounding = ELEMENT_TYPES[dtype].roundoff * (1 + relative)
         return ErrorBound(relative, absolute + smallest(dtype), largest(dtype), rounding)
 
@@ -361,7 +364,10 @@ class Problem:
             floats = is_float(spec.dtype)
             result = result.astype(np.float64) if floats else _as_integers(spec, check, result)
             if check.magnitude:
-                magnitude = _of_shape(spec, check.magnitude, evaluate_arrays(check.magnitude, values))
+                magnitude = evaluate_arrays(check.magnitude, values)
+                with suppress(ValueError):  # a row's or a column's, as NumPy spreads it
+                    magnitude = np.broadcast_to(magnitude, spec.shape)
+                magnitude = _of_shape(spec, check.magnitude, magnitude)
             else:
                 magnitude = np.abs(result)
             expected[spec.name] = Expected(result, magnitude.astype(np.float64))

@@ -105,7 +105,7 @@ def test_integers_are_told_apart_as_integers(got, expected, magnitude, is_wrong,
 def test_bound_counts_roundoffs_and_smallest_numbers(dtype, roundoff, smallest):
     factor = 8 * 3.0 + 4  # of a sum of nine products
     bound = Gemm(2, 2, 9, dtype).bound("C")
-    assert bound == ErrorBound(factor * roundoff, factor * smallest, LARGEST[dtype])
+    assert bound == ErrorBound(factor * roundoff, factor * smallest + smallest / 2, LARGEST[dtype])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,8 @@ def test_tensor_cores_truncate_sums_in_f32_and_a_narrow_result_is_rounded_once(
 ):
     sums = Gemm(2, 2, 9).bound("C")
     relative = sums.relative + 8 * truncation
-    wanted = ErrorBound(relative, sums.absolute + smallest, LARGEST[result], roundoff * (1 + relative))
+    absolute = (8 * 3.0 + 4) * 2.0**-149 + (smallest or 2.0**-150)
+    wanted = ErrorBound(relative, absolute, LARGEST[result], roundoff * (1 + relative))
     assert Gemm(2, 2, 9, dtype).bound("C") == wanted
 
 

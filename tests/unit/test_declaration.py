@@ -9,6 +9,7 @@ import pytest
 
 from gpuprof.errors import HeaderError
 from gpuprof.operation import ArrayDeclaration, Check, OptionDeclaration, ScalarDeclaration, Work
+from gpuprof.problems.check import compare
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
@@ -196,6 +197,21 @@ def test_code_is_for_the_names_that_it_knows(tmp_path, old, new, complaint):
     path.write_text(CODED.replace(old, new))
     with pytest.raises(HeaderError, match=complaint):
         load_operation(path)
+
+
+def test_a_magnitude_spreads_over_rows_and_what_is_rounded_right_passes(tmp_path):
+    (path := tmp_path / "operation.toml").write_text(
+        'name = "half"\ndimensions = ["n"]\n[arrays]\nx = { shape = ["n", "8"] }\n'
+        'y = { shape = ["n", "8"], role = "out", dtype = "f16" }\n[work]\nbytes = "n"\n'
+        '[check.y]\nvalue = "x / 2 ** 20"\nrelative = "u"\nmagnitude = "max(abs(x), axis=1, keepdims=True)"\n'
+    )
+    problem = Problem.of(load_operation(path), (3,))
+    inputs = problem.inputs(0)
+    expected = problem.reference(inputs)["y"]
+    largest = np.abs(inputs["x"].reshape(3, 8)).max(axis=1)
+    assert expected.magnitude.tolist() == np.repeat(largest, 8).tolist()
+    rounded = expected.values.astype(np.float16)
+    assert not compare(rounded, expected.values, np.abs(expected.values), problem.bound("y")).wrong.any()
 
 
 FRACTIONS = "gives fractions, and count holds integers"
