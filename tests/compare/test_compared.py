@@ -105,7 +105,7 @@ def test_a_reference_has_a_verdict_that_counts_for_nothing_and_is_told():
 
 
 def test_other_machine_code_of_the_same_source_is_told():
-    """NVRTC makes one of several of some sources, by chance: 66 or 72 registers for one kernel."""
+    """Without a process of its own NVRTC makes one of several of some sources: with 66 or 72 registers."""
     base = with_cases(
         ladder(1), naive={"resources": Resources(66, 0, 0, 0), "compile_options": ("-lineinfo",)}
     )
