@@ -13,8 +13,9 @@ import pytest
 from executor_harness import KERNELS_BY_HAND, compile_both
 
 from gpuprof.backends.sim import instructions
-from gpuprof.backends.sim.executed import as_unrolled, counters_of, left_out
+from gpuprof.backends.sim.executed import counters_of, left_out
 from gpuprof.backends.sim.instructions import Links, NoLink
+from gpuprof.backends.sim.unrolled import as_unrolled
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
 from gpuprof.executor.lanes.tally import Site

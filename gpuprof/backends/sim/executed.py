@@ -21,6 +21,7 @@ from gpuprof.backends.sim.instructions import (
     whole,
 )
 from gpuprof.backends.sim.launching import Launches
+from gpuprof.backends.sim.unrolled import as_unrolled
 from gpuprof.backends.sim.watching import CacheWatch
 from gpuprof.backends.verification import Proof, sentence_of
 from gpuprof.counters import OF_EXECUTOR
@@ -31,7 +32,6 @@ from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     WARP,
     Buffer,
-    CountedTotals,
     GlobalMemory,
     LaunchResult,
     Program,
@@ -43,7 +43,6 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts, count
 from gpuprof.machine_code.linking import Link
-from gpuprof.machine_code.weighing import branch_lines, regrouped
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.records import replace
 from gpuprof.results import Counter, Model, ModelLine, SourceLine, Verification
@@ -69,7 +68,6 @@ _SUMS_AS_MEASURED = (
 _ROUNDED_IN_TENSOR_CORES = {
     f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in ("f16", "bf16", "tf32", "e4m3")
 }
-_PARTED = "branch_divergent_warps"
 _NO_ACCESS = "there was no such access"
 _LEAST = (
     "a card counts accesses of printf and malloc, those that atomics on single halves repeat, and one by one"
@@ -219,40 +217,6 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
     more = " | …" if len(lines) > _SHOWN_LINES else ""
     calls = "one call" if result.print_calls == 1 else f"{result.print_calls:,} calls"
     return (f"It prints, by {calls} of printf: {shown}{more}",)
-
-
-def as_unrolled(
-    result: LaunchResult, weighed: Weighed | NoLink, results: Sequence[LaunchResult]
-) -> tuple[LaunchResult, Set[str]]:
-    """The result of launches with requests as in the loops that ptxas unrolled, and branches that it left.
-
-    And the names of counters of accesses that lanes make there with others than in the executor, and of
-    branches where that is not known.
-    """
-    counters, lines = CountedTotals(result.counters), dict(result.lines)
-    others = {_PARTED} if isinstance(weighed, NoLink) and counters[_PARTED] else set[str]()
-    for (link, times), one in zip(() if isinstance(weighed, NoLink) else weighed, results, strict=False):
-        branches, unknown = branch_lines(link, times)
-        for site, counted in one.sites:
-            if (parted := counted["divergent_warps"]) and site.ptx_line not in branches - unknown:
-                if site.ptx_line in unknown:
-                    others.add(_PARTED)
-                    continue
-                lines[site.line] = CountedTotals(lines[site.line])
-                for totals in (counters, lines[site.line]):
-                    totals[_PARTED] = whole(totals[_PARTED] - parted)
-        for of_loop, made, more in regrouped(link, times, one):
-            for site, counted in one.sites:
-                if site.ptx_line not in of_loop or "requests" not in counted:
-                    continue
-                if more is None or not math.isclose(counted["requests"], made):
-                    others |= {site.counter(event) for event in counted}
-                else:
-                    others |= {site.counter(event) for event in counted if event != "requests"}
-                    name, lines[site.line] = site.counter("requests"), CountedTotals(lines[site.line])
-                    for totals in (counters, lines[site.line]):
-                        totals[name] = whole(totals[name] + more)
-    return replace(result, counters=counters, lines=lines), others
 
 
 def counters_of(
