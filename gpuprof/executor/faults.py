@@ -123,7 +123,8 @@ class KernelFault(CaseFailure):
 
     def __post_init__(self) -> None:
         waiting = "; ".join(wait.sentence() for wait in self.waits)
-        who = f"{self.kernel}, line {self.source_line}: thread {self.thread} of block {self.block}"
+        line = f", line {self.source_line}" * bool(self.source_line)  # the compiler's own code has none
+        who = f"{self.kernel}{line}: thread {self.thread} of block {self.block}"
         super().__init__(f"{who} {self.detail} ({self.kind}).{f' Waiting: {waiting}.' * bool(waiting)}")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -89,6 +89,8 @@ def failure_of(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -
     explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
     line = f", line {fault.source_line}"
     what = fault.what.replace(f"{line}:", f"{line}{_OF_INCLUDED}:", 1) if elsewhere else fault.what
+    if explanation.cause != CAUSES[fault.kind]:  # an input lies within bounds
+        what = what.replace(f" ({fault.kind}).", f" ({explanation.cause}).", 1)
     return ExplainedFailure(what, explanation)
 
 
