@@ -34,12 +34,15 @@ SIZES = {
 }
 RAGGED = [33, 130]
 #: Further ones of some kernels: with a k so long that clusters share a tile, or that fills every stage of a
-#: cluster's blocks again; with one that registers, or a single tile, hold.
+#: cluster's blocks again; with one that registers, or a single tile, hold; with so many tiles that few blocks
+#: share one.
 MORE = {
     "splitk_fit": [(33, 17, 2100)],
     "short_k": [(517, 60, 47), (65, 259, 8)],
     "wgmma_gathered_short": [(517, 60, 47), (65, 259, 8)],
     "wgmma_split": [(264, 520, 1040)],
+    "wgmma_split_turned": [(57, 2224, 272)],
+    "e4m3_split_turned": [(57, 2224, 272)],
     "wgmma_gathered": [(264, 520, 1040)],
     "e4m3_gathered": [(65, 259, 1030), (264, 520, 1040)],
 }

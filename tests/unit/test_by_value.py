@@ -12,7 +12,7 @@ from each import each
 from gpuprof.errors import InputError
 from gpuprof.problems import given
 from gpuprof.problems.by_value import read_call
-from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
+from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype, smallest
 from gpuprof.problems.problem import Problem
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -150,7 +150,7 @@ def test_tolerance_follows_the_type_and_the_mean_or_what_is_said(tmp_path):
     arguments = {"x": None, "y": None}
     call = read(tmp_path, arguments, {"x": Y, "y": Y}, relative=1e-3, absolute={"y": 0.5})
     bounds = {name: problem_of(call).bound(name) for name in arguments}
-    assert (bounds["x"].relative, bounds["x"].absolute) == (1e-3, 0)
+    assert (bounds["x"].relative, bounds["x"].absolute) == (1e-3, smallest("f32") / 2)
     assert (bounds["y"].relative, bounds["y"].absolute) == (1e-3, 0.5)
     whole = problem_of(read(tmp_path, {"y": None}, {"y": np.arange(3)})).bound("y")
     assert (whole.relative, whole.absolute) == (0, 0)
