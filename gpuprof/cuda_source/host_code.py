@@ -32,8 +32,8 @@ _HARMLESS = re.compile(
 _MAY_BE_A_MARK = re.compile(r"[A-Z][A-Z0-9_]*|__\w+")
 #: Of a lambda, which in device code is for the device anyway.
 _LAMBDA_MARKS = re.compile(r"(\[[^\[\]\n]*\]\s*)((?:__(?:host|device)__\s*)+)(?=[({])")
-#: A word, with parentheses where it is called with nothing.
-_WORD = re.compile(r"(\w+)(?:\s*\(\s*\))?")
+#: A word, with what it is called with.
+_WORD = re.compile(r"(\w+)(?:\s*\([^()]*\))?")
 _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
 _TYPE_NAME = re.compile(
     r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using(?!\s+namespace))\s+(?:[\w:]*::)?(?P<name>\w+)"

@@ -25,7 +25,8 @@ _PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
 
 #: A macro that is a pragma: compilers that read what a preprocessor wrote take its line for one.
 _PRAGMA_OF_MACRO = re.compile(
-    r"^([ \t]*#[ \t]*define[ \t]+\w+[ \t]+)#[ \t]*pragma[ \t]+([\w (),]*\w\)?)", re.MULTILINE
+    r"^([ \t]*#[ \t]*define[ \t]+\w+(?:[ \t]|\\\n)+)#[ \t]*pragma[ \t]+((?:(?!/[/*])(?:[^\\\n]|\\\n))+)",
+    re.MULTILINE,
 )
 #: Of C++20: a member's initial value by its name, and a concept.
 _OF_CPP20 = re.compile(r"[{,]\s*\.\s*[A-Za-z_]\w*\s*=(?!=)|\bconcept\s+\w+\s*=")
@@ -136,7 +137,7 @@ def make_program(
     """Put together what a kernel file needs."""
     options = list(options)
     written = {"": source, **carried}
-    texts = {name: _PRAGMA_OF_MACRO.sub(r'\1_Pragma("\2")', text) for name, text in written.items()}
+    texts = {name: _PRAGMA_OF_MACRO.sub(_as_operator, text) for name, text in written.items()}
     left_out = frozenset[str]()
     if not any(option in DEVICE_BY_DEFAULT for option in options):
         texts, left_out, unmarked = device_parts(texts)
@@ -174,6 +175,12 @@ def make_program(
     headers |= {name: f'#pragma once\n#warning "{name} {ABSENT_HEADER}"\n' for name in absent}
     source = texts.pop("")
     return NvrtcProgram(source, {**headers, **texts}, tuple(options), found, left_out, absent)
+
+
+def _as_operator(match: "re.Match[str]") -> str:
+    """A macro's pragma as the operator that macros may hold, on as many lines."""
+    told = match[2].replace('"', r"\"")
+    return f'{match[1]}_Pragma("{told}")'
 
 
 def _is_absent(name: str, folders: Iterable[Path]) -> bool:
