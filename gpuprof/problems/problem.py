@@ -365,8 +365,10 @@ class Problem:
             result = result.astype(np.float64) if floats else _as_integers(spec, check, result)
             if check.magnitude:
                 magnitude = evaluate_arrays(check.magnitude, values)
-                with suppress(ValueError):  # a row's or a column's, as NumPy spreads it
-                    magnitude = np.broadcast_to(magnitude, spec.shape)
+                # A row's or a column's that says which, as NumPy spreads it.
+                with suppress(ValueError):
+                    if magnitude.ndim == len(spec.shape):
+                        magnitude = np.broadcast_to(magnitude, spec.shape)
                 magnitude = _of_shape(spec, check.magnitude, magnitude)
             else:
                 magnitude = np.abs(result)
