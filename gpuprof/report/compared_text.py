@@ -177,7 +177,7 @@ def cautions(comparison: ComparedRuns, gates: Sequence[GateResult] = ()) -> Iter
         yield f"{listed(moved, 2)}: not your code, so something besides the kernels changed"
     rebuilt = [case.name for case in comparison.cases if _is_rebuilt(case)]
     if rebuilt and not any(found.what == SURROUNDINGS["nvrtc"] for found in comparison.differences):
-        yield f"{listed(rebuilt, 2)}: NVRTC made other machine code of the same source, as if short of memory"
+        yield f"{listed(rebuilt, 2)}: NVRTC made other machine code of the same source: measure both again"
     if comparison.advice:
         yield f"uncertain: {comparison.advice}"
     elif comparison.new.backend == "gpu" and any(gate.outcome == "uncertain" for gate in gates):
@@ -189,7 +189,10 @@ def cautions(comparison: ComparedRuns, gates: Sequence[GateResult] = ()) -> Iter
 
 
 def _is_rebuilt(case: CaseVerdict) -> bool:
-    """Whether one compiler, told the same, gave a source other resources: it had no process of its own."""
+    """Whether one compiler, told the same, gave a source other resources.
+
+    It does by chance without a process of its own, and of what another gpuprof gave it.
+    """
     base, new = case.base.case, case.new.case
     told_the_same = case.same_source and base.compile_options and base.compile_options == new.compile_options
     return bool(told_the_same and base.resources and new.resources and base.resources != new.resources)
