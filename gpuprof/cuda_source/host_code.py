@@ -137,11 +137,16 @@ def without_lines(
     cut = [one for text in texts.values() for one in declarations(text) or ()]
     functions = [_name_of(one) for one in cut if one.is_function]
     device = _device_marks(code)
-    found = _Removable(device, makers(code, device), half_brackets(code), taken, wanted, functions)
+    making, halves = makers(code, device), half_brackets(code)
+    found = _Removable(device, making, halves, taken, wanted, functions)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
         begin += len(texts[file][begin:]) - len(texts[file][begin:].lstrip())
+        if not halves.isdisjoint(making):
+            words = _WORD.finditer(without_directives(masked(texts[file])), 0, begin)
+            if ["", *(word[1] for word in words if word[1] in halves)][-1] in making:
+                continue  # what a kernel does that a macro opens
         one = found.around(begin, declarations(texts[file]) or ())
         if one is not None:
             left_out.setdefault(file, {})[one.begin] = one
@@ -178,7 +183,7 @@ class _Removable(Struct, frozen=True):
         at = next(
             (i for i, (_, begin, end) in enumerate(called) if begin <= position - one.begin < end), None
         )
-        if at is not None:
+        if at is not None and called[at][0].rstrip("( ") not in self.halves:
             macro, begin, end = called[at]
             if any(word in self.wanted for word in re.findall(r"\w+", one.head[begin:end])):
                 return None

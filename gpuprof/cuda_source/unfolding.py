@@ -24,24 +24,23 @@ _LONGEST = 1 << 20
 def makers(code: str, made: re.Pattern[str]) -> dict[str, tuple[str, str]]:
     """Macros of masked code that make something when they are called: what each takes, and its body."""
     macros = {one["name"]: (one["taken"], one["body"]) for one in _DEFINED.finditer(code)}
-    bodies = {name: body for name, (_, body) in macros.items()}
-    found = _with_callers(bodies, {name for name, body in bodies.items() if made.search(body)})
+    found = {name for name, (_, body) in macros.items() if made.search(body)}
+    for _ in range(_DEEPEST if found else 0):
+        called = ((name, re.findall(r"\w+", body)) for name, (_, body) in macros.items())
+        found |= {name for name, words in called if not found.isdisjoint(words)}
     return {name: macro for name, macro in macros.items() if name in found}
 
 
 def half_brackets(code: str) -> set[str]:
     """Macros of masked code that open what others close, as a namespace is by libraries."""
-    bodies = dict(_MACRO.findall(code))
-    halves = {name for name, body in bodies.items() if body.count("{") != body.count("}")}
-    return _with_callers(bodies, halves)
-
-
-def _with_callers(bodies: Mapping[str, str], found: set[str]) -> set[str]:
-    """Some macros, and those that call them."""
-    for _ in range(_DEEPEST if found else 0):
-        called = ((name, re.findall(r"\w+", body)) for name, body in bodies.items())
-        found |= {name for name, words in called if not found.isdisjoint(words)}
-    return found
+    words: dict[str, list[str]] = {}
+    for name, body in _MACRO.findall(code):  # of each branch of a conditional
+        words.setdefault(name, []).extend(re.findall(r"\w+|[{}]", body))
+    opened = dict.fromkeys(words, 0)
+    for _ in range(_DEEPEST):
+        known = {**opened, "{": 1, "}": -1}
+        opened = {name: sum(known.get(word, 0) for word in body) for name, body in words.items()}
+    return {name for name, count in opened.items() if count}
 
 
 def unfolded(source: str) -> str:

@@ -257,14 +257,20 @@ def test_macros_that_open_a_namespace_stay_and_those_of_a_pragma_unroll():
     )
     compiled(
         "#define OPEN(name) namespace name {\n#define BEGIN_MINE OPEN(mine)\n#define END(name) }\n"
+        "#ifndef __cplusplus\n#define OPEN(name)\n#endif\n"
         "#define UNROLL \\\n    #pragma unroll (2 + \\\n        sizeof(int)) /* some */\n"
         '#define QUIET #pragma GCC diagnostic ignored "-Wall"\n'
-        "OPEN(mine)\nstruct failed : std::exception { int code; };\nEND(mine)\n"
+        "OPEN(mine) struct failed : std::exception { int code; };\nEND(mine)\n"
         "BEGIN_MINE\nstruct told { const char *text() { return cudaGetErrorString(1); } };\n"
         "__global__ void k(int *x) {\n    QUIET\n    UNROLL\n    for (int i = 0; i < 4; i++) x[i] = i;\n}\n"
         "END(mine)\n",
         "mine::k",
     )
+    error = refusal(
+        "#define KERNEL(name) __global__ void name(int *x) {\n#define END }\n"
+        "KERNEL(k)\n*x = 1;\n*x = lost();\nEND\nstruct failed : std::exception { int code; };\n"
+    )
+    assert 'identifier "lost" is undefined' in error.what
 
 
 def test_a_kernel_or_a_function_that_stands_in_another_file_is_told():
