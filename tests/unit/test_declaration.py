@@ -212,11 +212,14 @@ def test_a_magnitude_spreads_over_rows_and_what_is_rounded_right_passes(tmp_path
     assert expected.magnitude.tolist() == np.repeat(largest, 8).tolist()
     rounded = expected.values.astype(np.float16)
     assert not compare(rounded, expected.values, np.abs(expected.values), problem.bound("y")).wrong.any()
+    exact = path.read_text().replace('relative = "u"', 'relative = "0"')
     # Of a square, neither rows nor columns by their number alone.
     path.write_text(path.read_text().replace(", keepdims=True", ""))
     problem = Problem.of(load_operation(path), (8,))
     with pytest.raises(ExpressionError, match=r"of shape \(8,\); y has the shape \(8, 8\)"):
         problem.reference(problem.inputs(0))
+    path.write_text(exact)
+    assert Problem.of(load_operation(path), (8,)).bound("y").absolute == 0
 
 
 FRACTIONS = "gives fractions, and count holds integers"
