@@ -70,10 +70,17 @@ class ForkServer(Generic[A]):
     def __init__(self, prepare: Callable[[], object], answer: Callable[..., A]) -> None:
         self._prepare = prepare
         self._answer = answer
+        self._asked: socket.socket | None = None
+        self._begin_anew()
+        os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        """Forget whom a parent asks: a child has other limits, and no thread that would free a lock."""
+        if self._asked:
+            self._asked.close()
         self._starting = Lock()
-        #: Where each process asks: one that was forked has other limits, and its own.
-        self._origins: dict[int, socket.socket] = {}
-        self._begun_again: set[int] = set()
+        self._asked = None
+        self._begun_again = False
 
     def ask(self, *question: Any) -> A | None:
         """Return the answer, or raise what it raised; None where no copy is had, or ends without one."""
@@ -100,16 +107,16 @@ class ForkServer(Generic[A]):
                 try:
                     socket.send_fds(self._origin(), [b"?"], [asker, here])
                 except OSError:
-                    if os.getpid() in self._begun_again:
+                    if self._begun_again or not self._asked:
                         raise
-                    self._begun_again.add(os.getpid())
-                    self._origins.pop(os.getpid(), None)
+                    self._asked.close()
+                    self._begun_again, self._asked = True, None
                     socket.send_fds(self._origin(), [b"?"], [asker, here])
         finally:
             os.close(here)
 
     def _origin(self) -> socket.socket:
-        if os.getpid() not in self._origins:
+        if self._asked is None:
             ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
             with warnings.catch_warnings():
                 # The child touches nothing that other threads hold.
@@ -118,8 +125,8 @@ class ForkServer(Generic[A]):
             if not child:
                 self._serve(theirs)
             theirs.close()
-            self._origins[os.getpid()] = ours
-        return self._origins[os.getpid()]
+            self._asked = ours
+        return self._asked
 
     def _answered(self, question: tuple[Any, ...]) -> tuple[A | None, Exception | None]:
         try:
@@ -152,6 +159,7 @@ class ForkServer(Generic[A]):
             own = os.getpid()
             while numbers := socket.recv_fds(asked, 1, 2)[1]:
                 if not os.fork():
+                    asked.close()  # else whoever asks a lost process would not see that it is
                     end_with_parent(own)
                     with socket.socket(fileno=numbers[0]) as theirs, theirs.makefile("rwb") as file:
                         os.fchdir(numbers[1])

@@ -9,6 +9,7 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
+from pathlib import Path
 
 import pytest
 from compile_support import compile_source
@@ -211,6 +212,32 @@ def test_a_lost_process_is_begun_again_once():
         lost.append(process)
     assert lost[0] != lost[1]
     assert apart.ask() is None
+
+
+def test_a_copy_at_work_does_not_hide_that_its_process_is_lost():
+    """It keeps no socket but that to whoever asked."""
+    kept = ForkServer(int, lambda: sum(file.is_socket() for file in Path("/proc/self/fd").iterdir()))
+    assert kept.ask() == 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_has_a_process_of_its_own_and_holds_no_other():
+    apart = ForkServer(int, os.getppid)
+    origin = apart.ask()
+    reading, writing = os.pipe()
+    with apart._starting:  # as another thread may
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            os.write(writing, bytes([apart.ask() not in (None, origin)]))
+            signal.pause()
+    os.close(writing)
+    with open(reading, "rb") as told:
+        assert told.read(1) == b"\1"
+    apart._asked.close()
+    os.waitpid(origin, 0)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
 def test_a_folder_that_is_gone_is_no_reason_to_compile_otherwise(monkeypatch, tmp_path):
