@@ -100,8 +100,8 @@ class ForkServer(Generic[A]):
         return answer
 
     def _send(self, asker: int) -> None:
-        """Say who asks, and in which folder, whose name may be gone; of lost processes one is begun again."""
-        here = os.open(".", os.O_PATH)
+        """Say who asks, and in which folder, be it gone or locked; of lost processes one is begun again."""
+        here = os.open("/proc/self/cwd", os.O_PATH)
         try:
             with self._starting:
                 try:
@@ -162,7 +162,8 @@ class ForkServer(Generic[A]):
                     asked.close()  # else whoever asks a lost process would not see that it is
                     end_with_parent(own)
                     with socket.socket(fileno=numbers[0]) as theirs, theirs.makefile("rwb") as file:
-                        os.fchdir(numbers[1])
+                        with suppress(PermissionError):  # where nobody finds a file either
+                            os.fchdir(numbers[1])
                         pickle.dump(self._answered(pickle.load(file)), file)
                     break
                 for number in numbers:

@@ -246,6 +246,20 @@ def test_a_folder_that_is_gone_is_no_reason_to_compile_otherwise(monkeypatch, tm
     assert ForkServer(int, bool).ask("anything")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_nor_is_one_that_may_not_be_entered(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0)
+    child = os.fork()
+    if not child:
+        if not os.getuid():
+            os.setuid(65534)
+        os._exit(not ForkServer(int, bool).ask("anything"))
+    ended = os.waitpid(child, 0)[1]
+    tmp_path.chmod(0o700)
+    assert ended == 0
+
+
 def test_ctrl_c_is_not_for_those_that_compile():
     apart = ForkServer(int, os.getppid)
     origin = apart.ask()
