@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
+from threading import Lock
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -294,6 +295,10 @@ def _parse(text: str, language: Language) -> "_Formula":
     return _Formula(re.sub(r"#.*|\n", " ", text).strip(), _GRAMMARS[language])
 
 
+#: CPython 3.11 counts depth for all threads together, and fails where collecting garbage changes them.
+_PARSING = Lock()
+
+
 def parse_expression(text: str) -> ast.expr:
     """The syntax tree of an expression, of Python's grammar so far.
 
@@ -303,7 +308,8 @@ def parse_expression(text: str) -> ast.expr:
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(f"an expression of {len(text)} characters is longer than {MOST_CHARACTERS}")
     try:
-        return ast.parse(text, mode="eval").body
+        with _PARSING:
+            return ast.parse(text, mode="eval").body
     except SyntaxError as error:
         why = error.msg if text.strip() else "it is empty"
         raise ExpressionError(f"{text!r} is not an expression: {why}") from error

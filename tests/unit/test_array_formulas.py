@@ -3,7 +3,11 @@
 """Formulas over numbers and arrays: what Python and NumPy would say, in a language of nothing else."""
 
 import contextlib
+import gc
+import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +22,7 @@ from gpuprof.problems.formulas import (
     evaluate,
     evaluate_arrays,
     evaluate_real,
+    parse_expression,
     variables,
 )
 
@@ -384,3 +389,28 @@ def test_powers_of_any_numbers(text, value):
             evaluate_real(text, {"K": 7})
     else:
         assert evaluate_real(text, {"K": 7}) == value
+
+
+def test_several_threads_read_expressions_while_garbage_is_collected():
+    class Lets:
+        """Lets another thread go on when it is collected."""
+
+        def __del__(self):
+            time.sleep(0)
+
+    def read(_):
+        for _ in range(1000):
+            garbage = Lets()
+            garbage.itself = garbage
+            del garbage
+            parse_expression("uniform(-1, 1) + a * (b - c)")
+
+    before = gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(1)
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(read, range(8)))
+    finally:
+        gc.set_threshold(*before[0])
+        sys.setswitchinterval(before[1])
