@@ -57,7 +57,6 @@ copy engine and the units of textures, and what reads directives of PTX.
 from gpuprof.executor.decode import Program, array_uses, flow_of, load_program
 from gpuprof.executor.definedness.following import Definedness
 from gpuprof.executor.faults import (
-    READ_ONLY,
     FaultKind,
     KernelFault,
     LaunchRefused,
@@ -90,7 +89,6 @@ from gpuprof.executor.totals import CountedTotals, Stored
 
 __all__ = [
     "RANK_SHIFT",
-    "READ_ONLY",
     "WARP",
     "Access",
     "AccessPair",

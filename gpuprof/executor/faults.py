@@ -19,6 +19,7 @@ class FaultKind(StrEnum):
     """The ways in which a kernel's execution can be wrong."""
 
     OUT_OF_BOUNDS = "out of bounds"
+    READ_ONLY = "write to a read-only array"
     MISALIGNED = "misaligned"
     UNINITIALISED_SHARED = "uninitialised shared read"
     UNINITIALISED_LOCAL = "uninitialised local read"
@@ -59,10 +60,6 @@ class SharedByte:
 def race_clause(whom: str, did: str, line: int, more: str = "") -> str:
     """Say of a place that a thread touches what another one did there, and that nothing orders the two."""
     return f"which {whom} {did} in line {line}{more}, and nothing orders them"
-
-
-#: How a fault ends that changes what no kernel may.
-READ_ONLY = "which is read-only"
 
 
 class MemoryPlace(Struct, frozen=True):

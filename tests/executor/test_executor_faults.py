@@ -51,10 +51,10 @@ def test_what_is_read_only_is_neither_stored_to_nor_updated(statement, verb):
     with pytest.raises(KernelFault) as raised:
         launch(program, (1, 1, 1), (64, 1, 1), [table, out], memory)
     fault = raised.value
-    assert (fault.kind, fault.thread) == (FaultKind.OUT_OF_BOUNDS, (40, 0, 0))
+    assert (fault.kind, fault.thread) == (FaultKind.READ_ONLY, (40, 0, 0))
     assert fault.source_line == line_of(source, "planted")
     assert fault.detail.startswith(f"{verb} 4 bytes of global memory")
-    assert fault.detail.endswith("which is read-only")
+    assert fault.detail.endswith("of table, element 40 of 64")
     assert not table.array().any()
 
 

@@ -192,7 +192,7 @@ def test_a_kernel_that_writes_to_an_input_is_wrong():
     assert not case.ok
     told = "of x, element 0 of 1000, which is read-only: an array that a kernel changes is named in expect"
     assert told in case.reason
-    assert case.reason.endswith("(write to an input).")
+    assert case.reason.endswith("(write to a read-only array).")
 
 
 def test_launches_by_functions_and_formulas_of_parameters():

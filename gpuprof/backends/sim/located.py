@@ -14,7 +14,6 @@ from gpuprof.backends.base import ExplainedFailure
 from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.executor import (
     RANK_SHIFT,
-    READ_ONLY,
     Buffer,
     FaultKind,
     GlobalMemory,
@@ -37,6 +36,7 @@ T = TypeVar("T")
 #: What the executor calls a fault, and what an explanation calls its cause.
 CAUSES: dict[FaultKind, Cause] = {
     FaultKind.OUT_OF_BOUNDS: "illegal address",
+    FaultKind.READ_ONLY: "write to an input",
     FaultKind.MISALIGNED: "misaligned address",
     FaultKind.UNINITIALISED_SHARED: "undefined value",
     FaultKind.UNINITIALISED_LOCAL: "undefined value",
@@ -89,8 +89,6 @@ def failure_of(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -
     explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
     line = f", line {fault.source_line}"
     what = fault.what.replace(f"{line}:", f"{line}{_OF_INCLUDED}:", 1) if elsewhere else fault.what
-    if explanation.cause != CAUSES[fault.kind]:  # an input lies within bounds
-        what = what.replace(f" ({fault.kind}).", f" ({explanation.cause}).", 1)
     return ExplainedFailure(what, explanation)
 
 
@@ -107,7 +105,7 @@ def explain_fault(
     So many bytes beside an array as `reach` says are taken for its own. Lines are those of an included file
     if `elsewhere`.
     """
-    cause, detail = CAUSES[fault.kind], fault.detail
+    detail = fault.detail
     access, is_global, more = detail.partition(GLOBAL)
     buffer, offset = None, 0
     if fault.address is not None:
@@ -117,13 +115,13 @@ def explain_fault(
         detail = f"{access} {where}" if is_global else detail.replace(f"{fault.address:#x}", byte)
     if is_global:
         inside = buffer is not None and 0 <= offset < buffer.size
-        if buffer is not None and inside and buffer.read_only and not access.startswith("reads"):
-            cause, detail = "write to an input", f"{detail}, which is an input"
+        if fault.kind is FaultKind.READ_ONLY:
+            detail += ", which is an input"
         elif inside and fault.kind is FaultKind.OUT_OF_BOUNDS:
             detail += ", and what lies behind its end"
         detail += "".join(more.partition("; ")[1:])
     return Explanation(
-        cause=cause,
+        cause=CAUSES[fault.kind],
         text=f"{who(fault.source_line, fault.thread, fault.block, elsewhere=elsewhere)} {detail}",
         sizes=sizes,
         line=line_of(fault.source_line, elsewhere=elsewhere),
@@ -150,8 +148,6 @@ def line_of(line: int, *, elsewhere: bool) -> int | None:
 
 #: What a line is said to be of where a kernel does not stand in its own file.
 _OF_INCLUDED = " of an included file"
-#: Of an array that no kernel may change.
-_AN_INPUT = "which is read-only: an array that a kernel changes is named in expect, or is declared inout"
 #: What stands between an access to global memory and its address in a fault's words.
 GLOBAL = " of global memory at "
 #: Of the lines that an access depends on, how many are named.
@@ -214,12 +210,9 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
         where = _place(program, fault.address) if found else _global_place(buffers, fault.address)
         detail = fault.detail.replace(f"{fault.address:#x}", where or f"{fault.address:#x}")
         return fault.told(detail)
-    if (address := fault.address) is not None and fault.detail.endswith(READ_ONLY):
-        for one in buffers:
-            if one.holds(address, address + 1):
-                named = f" {one.name}, " in fault.detail
-                what = _AN_INPUT if named else f"{one.described(address - one.address)}, {_AN_INPUT}"
-                return fault.told(fault.detail.replace(READ_ONLY, what))
+    if fault.kind is FaultKind.READ_ONLY:
+        how = "an array that a kernel changes is named in expect, or is declared inout"
+        return fault.told(f"{fault.detail}, which is read-only: {how}")
     if found is None:
         return fault
     byte = found.byte

@@ -103,7 +103,7 @@ def wrong_later(verification: Verification) -> Findings:
 #: others go on that help.
 _COUNTING = {
     *(FaultKind.GLOBAL_RACE, FaultKind.SHARED_RACE, FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED),
-    FaultKind.TRAP,
+    *(FaultKind.READ_ONLY, FaultKind.TRAP),
 }
 
 

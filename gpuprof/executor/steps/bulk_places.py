@@ -247,18 +247,17 @@ def outside(
     addresses: Addresses,
     wrong: Bools,
     verb: str,
-    why: str = "where nothing is allocated",
+    kind: FaultKind = FaultKind.OUT_OF_BOUNDS,
 ) -> NoReturn:
     """Report the first of some addresses that a copy may not touch."""
     row, chunk, *_ = (int(i) for i in np.argwhere(wrong)[0])
     start = int(addresses[tuple(np.argwhere(wrong)[0])])
     block = int(pattern.block[chunk]) if pattern.leading > 1 else row
     buffer = batch.memory.nearest(start)
-    if buffer is not None and not buffer.read_only:
-        why = buffer.described(start - buffer.address)
-    text = f"{verb} global memory by a bulk copy at {start & (1 << 64) - 1:#x}, {why}"
+    where = buffer.described(start - buffer.address) if buffer else "where nothing is allocated"
+    text = f"{verb} global memory by a bulk copy at {start & (1 << 64) - 1:#x}, {where}"
     position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
-    batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, start)
+    batch.fault(kind, text, line, position, start)
 
 
 def of_chunks(pattern: ChunkPattern, value: Lanes) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
-from gpuprof.executor.faults import READ_ONLY, FaultKind, UnsupportedInstruction
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
@@ -276,7 +276,7 @@ def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresse
     parts, left = batch.memory.divided(addresses, pattern.size, np.ones(addresses.shape, dtype=np.bool_))
     for buffer, inside in parts:
         if buffer.read_only:
-            outside(batch, line, pattern, addresses, inside, "writes", READ_ONLY)
+            outside(batch, line, pattern, addresses, inside, "writes", FaultKind.READ_ONLY)
     if left.any():
         outside(batch, line, pattern, addresses, left, "writes")
     return [

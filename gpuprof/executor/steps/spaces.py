@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import READ_ONLY, FaultKind
+from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
@@ -85,7 +85,7 @@ class GlobalSpace:
             if target.read_only:
                 changed = differ(target.view(request.size).take(places), values) & part.lanes
                 if changed.any() and not batch.events.address_only:
-                    self._fault(batch, address, changed, "writes", READ_ONLY)
+                    self._fault(batch, address, changed, "writes", FaultKind.READ_ONLY)
                 continue  # what is stored stands there already: no card can tell
             batch.events.tell("write", target, values, **request.access(places, part))
             if batch.events.address_only:
@@ -100,7 +100,7 @@ class GlobalSpace:
         old = np.zeros(batch.shape, dtype=moved_dtype(self.request.size))
         for buffer, part in self._counted_parts(batch, address, mask, "updates", in_turn=True):
             if buffer.read_only:
-                self._fault(batch, address, part.lanes, "updates", READ_ONLY)
+                self._fault(batch, address, part.lanes, "updates", FaultKind.READ_ONLY)
             lanes = np.broadcast_to(part.lanes, old.shape)
             places = self._index(buffer, address, part)
             index = np.broadcast_to(places, old.shape)[lanes]
@@ -146,7 +146,7 @@ class GlobalSpace:
         lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, address.shape))
         parts, left = batch.memory.divided(address + self.request.offset, self.request.size, lanes)
         if left.any():
-            self._fault(batch, address, left, verb, "")
+            self._fault(batch, address, left, verb)
         return [(buffer, mask.of(inside)) for buffer, inside in parts]
 
     def _index(self, buffer: Buffer | LocalLanes, address: Lanes, mask: Mask) -> NDArray[np.intp]:
@@ -154,19 +154,19 @@ class GlobalSpace:
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
 
-    def _fault(self, batch: Batch, address: Lanes, bad: Bools, verb: str, why: str) -> NoReturn:
+    def _fault(
+        self, batch: Batch, address: Lanes, bad: Bools, verb: str, kind: FaultKind = FaultKind.OUT_OF_BOUNDS
+    ) -> NoReturn:
         position = first_true(bad)
         start = int(np.broadcast_to(address, bad.shape)[position]) + self.request.offset
-        if not why:
-            buffer = batch.memory.nearest(start)
-            why = "where nothing is allocated"
-            if buffer is not None:
-                past = start - buffer.address
-                why = buffer.described(past)
-                if buffer.allotted is not None and past < buffer.size:
-                    why = f"in {buffer.name}, where nothing is given out"
-        detail = f"{verb} {self.request.size} bytes of global memory at {start & (1 << 64) - 1:#x}, {why}"
-        batch.fault(FaultKind.OUT_OF_BOUNDS, detail, self.request.line, position, start)
+        buffer, where = batch.memory.nearest(start), "where nothing is allocated"
+        if buffer is not None:
+            past = start - buffer.address
+            where = buffer.described(past)
+            if buffer.allotted is not None and past < buffer.size:
+                where = f"in {buffer.name}, where nothing is given out"
+        detail = f"{verb} {self.request.size} bytes of global memory at {start & (1 << 64) - 1:#x}, {where}"
+        batch.fault(kind, detail, self.request.line, position, start)
 
 
 def check_alignment(

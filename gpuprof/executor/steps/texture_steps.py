@@ -409,8 +409,8 @@ class _SurfaceAccess:
                 refuse_object(batch, part, self._line, "a texture, not a surface")
             address, part = self._place(batch, made, part, _in_three(axes, layer), verb)
             if self._manner.writes and made.buffer.read_only:
-                text, everywhere = f"{verb} {made.buffer.name}, which is read-only", part.lanes
-                batch.refuse(FaultKind.OUT_OF_BOUNDS, part, everywhere, self._line, text, at=address)
+                text, everywhere = f"{verb} {made.buffer.name}", part.lanes
+                batch.refuse(FaultKind.READ_ONLY, part, everywhere, self._line, text, at=address)
             if not part.empty:
                 yield self._pieces_of(gcd(self.size, made.texels.texel_bytes)), address, part
 
