@@ -194,3 +194,8 @@ y[0] = other[1];
 //: SIZE = "n * n * 2048"
 //: words = ["`int n`, a 4-byte integer, and 2147483648 is an overflow: the largest int is 2147483647"]
 y[at] = x[n - 1 - at];
+
+//:: a call of what no function is
+//: words = ["line {1}: ", "to 0x0, where no function that fits and no label is (jump to nowhere)."]
+float (*const chosen[])(float) = {fabsf, nullptr};
+y[at] = chosen[n > 0](x[at]);

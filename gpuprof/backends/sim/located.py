@@ -49,6 +49,7 @@ CAUSES: dict[FaultKind, Cause] = {
     FaultKind.ASYNC_COPY: "asynchronous copy",
     FaultKind.PROXY: "missing fence",
     FaultKind.STALE: "race",
+    FaultKind.BAD_TARGET: "illegal address",
     FaultKind.TRAP: "trap",
     FaultKind.ENDLESS: "endless loop",
 }
