@@ -32,8 +32,6 @@ _HARMLESS = re.compile(
 _MAY_BE_A_MARK = re.compile(r"[A-Z][A-Z0-9_]*|__\w+")
 #: Of a lambda, which in device code is for the device anyway.
 _LAMBDA_MARKS = re.compile(r"(\[[^\[\]\n]*\]\s*)((?:__(?:host|device)__\s*)+)(?=[({])")
-#: A word, with what it is called with.
-_WORD = re.compile(r"(\w+)(?:\s*\([^()]*\))?")
 _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
 _TYPE_NAME = re.compile(
     r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using(?!\s+namespace))\s+(?:[\w:]*::)?(?P<name>\w+)"
@@ -137,16 +135,15 @@ def without_lines(
     cut = [one for text in texts.values() for one in declarations(text) or ()]
     functions = [_name_of(one) for one in cut if one.is_function]
     device = _device_marks(code)
-    making, halves = makers(code, device), half_brackets(code)
-    found = _Removable(device, making, halves, taken, wanted, functions)
+    making, opening = makers(code, device), half_brackets(code)
+    found = _Removable(device, making, opening, taken, wanted, functions)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
         begin += len(texts[file][begin:]) - len(texts[file][begin:].lstrip())
-        if not halves.isdisjoint(making):
-            words = _WORD.finditer(without_directives(masked(texts[file])), 0, begin)
-            if ["", *(word[1] for word in words if word[1] in halves)][-1] in making:
-                continue  # what a kernel does that a macro opens
+        opened = opening.findall(without_directives(masked(texts[file])), 0, begin)
+        if opened and opened[-1] in making:
+            continue  # what a kernel does that a macro opens
         one = found.around(begin, declarations(texts[file]) or ())
         if one is not None:
             left_out.setdefault(file, {})[one.begin] = one
@@ -160,7 +157,7 @@ class _Removable(Struct, frozen=True):
     Args:
         device: Finds what marks a declaration for the device.
         making: Macros whose calls make one.
-        halves: Macros that open or close what goes on behind a declaration.
+        opening: Finds macros that open or close what goes on behind a declaration.
         taken: Words of what kernels take, types among them.
         wanted: Names of the kernels that stay.
         names: Of all functions, each as often as it is declared.
@@ -168,7 +165,7 @@ class _Removable(Struct, frozen=True):
 
     device: "re.Pattern[str]"
     making: Container[str]
-    halves: Container[str]
+    opening: "re.Pattern[str]"
     taken: set[str]
     wanted: Container[str]
     names: Sequence[str]
@@ -183,7 +180,7 @@ class _Removable(Struct, frozen=True):
         at = next(
             (i for i, (_, begin, end) in enumerate(called) if begin <= position - one.begin < end), None
         )
-        if at is not None and called[at][0].rstrip("( ") not in self.halves:
+        if at is not None and not self.opening.match(called[at][0]):
             macro, begin, end = called[at]
             if any(word in self.wanted for word in re.findall(r"\w+", one.head[begin:end])):
                 return None
@@ -193,7 +190,7 @@ class _Removable(Struct, frozen=True):
             code = one.head[begin:end]
             return Declaration(one.begin + begin, one.begin + end, code, code, ())
         made = max((end for macro, _, end in called if macro.rstrip("( ") in self.making), default=0)
-        made = max([made, *(word.end() for word in _WORD.finditer(one.head) if word[1] in self.halves)])
+        made = max([made, *(macro.end() for macro in self.opening.finditer(one.head))])
         one = replace(one, begin=one.begin + made, head=one.head[made:], code=one.code[made:])
         if not one.is_function and _MARKED_TYPE.search(one.head):
             inner = self.around(position, members(one), is_member=True)

@@ -31,8 +31,8 @@ def makers(code: str, made: re.Pattern[str]) -> dict[str, tuple[str, str]]:
     return {name: macro for name, macro in macros.items() if name in found}
 
 
-def half_brackets(code: str) -> set[str]:
-    """Macros of masked code that open what others close, as a namespace is by libraries."""
+def half_brackets(code: str) -> "re.Pattern[str]":
+    """What finds macros of masked code that open what others close, as a namespace is by libraries."""
     words: dict[str, list[str]] = {}
     for name, body in _MACRO.findall(code):  # of each branch of a conditional
         words.setdefault(name, []).extend(re.findall(r"\w+|[{}]", body))
@@ -40,7 +40,8 @@ def half_brackets(code: str) -> set[str]:
     for _ in range(_DEEPEST):
         known = {**opened, "{": 1, "}": -1}
         opened = {name: sum(known.get(word, 0) for word in body) for name, body in words.items()}
-    return {name for name, count in opened.items() if count}
+    halves = "|".join(name for name, count in opened.items() if count)
+    return re.compile(rf"\b({halves or '(?!)'})\b(?:\s*\([^()]*\))?")
 
 
 def unfolded(source: str) -> str:
