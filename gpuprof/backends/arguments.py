@@ -20,7 +20,7 @@ from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, ElementType, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.text import format_extent
+from gpuprof.text import format_extent, listed
 from gpuprof.toolchain.nvrtc import CompiledKernel
 from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters
 
@@ -233,13 +233,20 @@ def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
 
 
 def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: _Known) -> str:
-    """What the header should say of parameters that are textures or surfaces, where it does not."""
-    tables = [
-        f"[{HANDLES[one.type]}.{name if name.isidentifier() else one.name}]"
-        for name, one in zip(names, declared, strict=True)
-        if one.type in HANDLES and not isinstance(known.get(name), Texture)
-    ]
-    return f"Say how they are read, in a table each: {', '.join(tables)}." if tables else ""
+    """What the header should say of textures, surfaces and integers of other meaning, where it does not."""
+    tables, views = [], []
+    for name, one in zip(names, declared, strict=True):
+        found = known.get(name)
+        if one.type in HANDLES and not isinstance(found, Texture):
+            tables.append(f"[{HANDLES[one.type]}.{name if name.isidentifier() else one.name}]")
+        elif isinstance(found, ArraySpec) and not (held := ELEMENT_TYPES[found.dtype]).roundoff:
+            fitting = (kind for kind, element in ELEMENT_TYPES.items() if points_to(one.type, element))
+            kind = next(fitting, None) if points_to(one.type, held) is False else None
+            if kind and held.nbytes in (1, ELEMENT_TYPES[kind].nbytes):
+                views.append(f'"{name} as {kind}"')
+    if tables:
+        return f"Say how they are read, in a table each: {', '.join(tables)}."
+    return f"Say in arguments what they hold: {listed(views)}." if views else ""
 
 
 def _naming_members(arguments: Sequence[object], parameters: Sequence[Parameter]) -> str:

@@ -107,6 +107,23 @@ def test_parameters_that_bear_the_arguments_names_tell_the_order():
     assert caught.value.fix == "Make arguments in the header say what the kernel takes, in order."
 
 
+@pytest.mark.parametrize(
+    ("pointer", "held", "fix"),
+    [
+        ("half *", "u16", 'Say in arguments what they hold: "in as f16" and "out as f16".'),
+        ("int *", "u8", 'Say in arguments what they hold: "in as i32" and "out as i32".'),
+        ("float *", "i64", "Fix the kernel's parameters, or in its header or call the order of arguments or"),
+    ],
+)
+def test_integers_that_hold_other_bits_are_proposed_to_be_said_so(pointer, held, fix):
+    operation = Transpose(64, 64).operation
+    arrays = {name: replace(one, dtype=held) for name, one in operation.arrays.items()}
+    problem = Problem.of(replace(operation, arrays=arrays, coded=""), (64, 64))
+    with pytest.raises(CaseFailure) as caught:
+        bind(f"int nx, int ny, {pointer}in, {pointer}out", problem)
+    assert caught.value.fix.startswith(fix)
+
+
 HALF, FLOAT, INT, LONG = (ELEMENT_TYPES[name] for name in ("f16", "f32", "i32", "i64"))
 
 
