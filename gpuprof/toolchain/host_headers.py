@@ -65,6 +65,8 @@ _LAUNCH_DEPENDENCES = {
 #: Of tensors: the headers and, for kernels, the marks and element types that they bring.
 _OF_TENSORS = ("torch/", "ATen/", "c10/")
 _TENSORS, _MARKS = "gpuprof_of_tensors.h", "tensor_marks.h"
+#: Those that kernels include for their functions: a file that does not may have its own of these names.
+_FUNCTIONS_OF_TENSORS = re.compile(r"ATen/(?:cuda/(?:DeviceUtils|Atomic)\.cuh|ceil_div\.h)")
 #: Of OpenCV: its short names of integers, and how kernels are given images.
 _OF_IMAGES = ("opencv2/", "opencv/")
 #: What CUB had for the host's reductions too, and what stands for it since.
@@ -184,6 +186,8 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
             made[_TENSORS] += '#include "tensor_accessors.h"\n'
         if re.search(r"\bc10\s*::\s*complex\b", code):
             made[_TENSORS] += '#include "tensor_complex.h"\n'
+        for name in filter(_FUNCTIONS_OF_TENSORS.fullmatch, tensors):
+            made[name] += '#include "tensor_device.h"\n'
     of_cub = "".join(sorted(_of_cub(code, words)))
     if "cub/cub.cuh" in names:
         made["cub/cub.cuh"] = f"#pragma once\n{of_cub}"

@@ -113,6 +113,12 @@ def test_headers_of_the_host_are_harmless_in_any_order(backwards):
             "{ CUDA_KERNEL_LOOP(i, f()) x[i] = x[0]; }",
             "_Z1kP6__half",
         ),
+        (
+            "#include <ATen/AccumulateType.h>\n#include <ATen/cuda/DeviceUtils.cuh>\n"
+            "using sum = at::acc_type<at::Half, true>;\n"
+            "__global__ void k(sum *x) { gpuAtomicAdd(x, WARP_SHFL_DOWN(*x, at::ceil_div(9, 3))); }",
+            "_Z1kPf",
+        ),
         ("#include <cublas_v2.h>\n__global__ void k(__nv_bfloat162 *x) {}", "_Z1kP14__nv_bfloat162"),
         ("#include <cuda_fp16.h>\n__global__ void k(uint32_t *u, ulong n) {}", "_Z1kPjm"),
         ("#include <cstdio>\ntypedef unsigned long uint64_t;\n__global__ void k(uint64_t *u) {}", "_Z1kPm"),

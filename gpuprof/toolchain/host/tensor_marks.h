@@ -21,3 +21,12 @@
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
          i += (long long)blockDim.x * gridDim.x)
 #define CUDA_KERNEL_ASSERT(condition) assert(condition)
+struct __half;
+struct __nv_bfloat16;
+namespace at {
+template <typename T> struct OpMathType { using type = T; };
+template <> struct OpMathType<__half> { using type = float; };
+template <> struct OpMathType<__nv_bfloat16> { using type = float; };
+template <typename T> using opmath_type = typename OpMathType<T>::type;
+template <typename T, bool on_device> using acc_type = opmath_type<T>;
+} // namespace at
