@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from gpuprof.cuda_source.include_names import included_names, with_names
 from gpuprof.errors import PATH_ERRORS, HeaderError, reason
-from gpuprof.files import read_code
+from gpuprof.files import read_code, same_file
 from gpuprof.kernels.shipped import KERNEL_ROOT
 
 #: Device code that shipped ladders share.
@@ -42,7 +42,7 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     Raises:
         HeaderError: A file cannot be read, or they are too large to travel.
     """
-    if path.resolve().parent.parent == KERNEL_ROOT.resolve():
+    if same_file(path / "../..", KERNEL_ROOT):
         folders = (*folders, _SHARED)
     find = _Finder(path.parent, folders)
     direct = find.places(source, path.parent)

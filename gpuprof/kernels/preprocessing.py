@@ -125,7 +125,7 @@ def _is_unfit(text: str) -> bool:
 def _folder_complaint(folder: Path) -> str:
     """What is wrong with a folder of headers, as the rest of a sentence; empty for a good one."""
     try:
-        if not folder.is_dir():
+        if not folder.absolute().is_dir():  # nor is one beside a working directory that is gone
             return "is no folder"
     except PATH_ERRORS:
         return "is no folder"

@@ -71,8 +71,8 @@ def without_foreign_lines(log: str, given: Collection[str], folders: Iterable[Pa
     for line in log.splitlines(keepends=True):
         if match := _DIAGNOSTIC.match(line):
             place = match["place"]
-            path = os.path.abspath(place)
-            quotes = place in given or path.startswith(tuple(allowed)) or not os.path.exists(path)
+            quotes = place in given or not os.path.exists(place)
+            quotes = quotes or os.path.abspath(place).startswith(tuple(allowed))
             if not quotes:
                 kept.append(f"{match[0]} in a file that {REFUSED} read.\n")
         elif not line.startswith((" ", "\t")):

@@ -309,6 +309,12 @@ def test_working_directory_that_is_gone_hinders_no_absolute_path(tmp_path):
     process = run_in_a_gone_directory(tmp_path, *arguments)
     assert process.returncode == 0, process.stderr
     assert read_run(tmp_path / "o" / "results.json").complete
+    refused = run_in_a_gone_directory(tmp_path, *arguments, "--force", "-I", ".")
+    assert (refused.returncode, refused.stderr) == (2, "gpuprof: -I '.' is no folder.\n")
+    kernel.write_text(kernel.read_text().replace("blockIdx.x", "lost"))
+    run_in_a_gone_directory(tmp_path, *arguments, "--force")
+    (case,) = read_run(tmp_path / "o" / "results.json").cases
+    assert 'identifier "lost" is undefined' in case.reason, case.reason
 
 
 NUL = Path("x\0y.cu")
