@@ -40,12 +40,11 @@ from gpuprof.executor.program.slicing import (
     NoSlice,
     Role,
     SliceItem,
-    addresses_alone,
     can_be_followed,
     control_slice,
 )
 from gpuprof.executor.program.slots import Slots, names_reserved
-from gpuprof.executor.steps.arithmetic_steps import add_addresses, fused_multiply_adds
+from gpuprof.executor.steps.arithmetic_steps import fused_multiply_adds
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands
 from gpuprof.executor.steps.batch import Batch, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
@@ -332,9 +331,6 @@ class _Decoder:
             kept, deciding = control_slice(self.flow, PURE)
         except NoSlice:
             return None
-        polled = (loop for loops in self.waiting.values() for loop in loops)
-        others = (name for loop in polled for name in (*loop.found, *loop.given))
-        self.coder.addresses = addresses_alone(self.flow, kept, others)
         for block, items in zip(blocks, kept, strict=True):
             block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
         return deciding
@@ -396,8 +392,6 @@ class _Decoder:
         if isinstance(kept, Accesses):
             return shared_accesses(self.coder, kept)
         item, role = kept
-        if role is Role.KEPT and not self.coder.addresses.isdisjoint(reads_and_writes(item)[1]):
-            return add_addresses(self.coder, item)
         step = self._step(item)
         return address_only(step) if step is not None and role is Role.ADDRESS_ONLY else step
 

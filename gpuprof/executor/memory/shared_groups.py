@@ -13,15 +13,9 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.spread import Spread
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import PERIOD, wavefronts
 from gpuprof.executor.memory.global_accesses import MemoryRequest
-from gpuprof.executor.memory.remembered import Kept
-
-#: What is kept of a group's accesses by objects, in a batch.
-_MADE = 256
-_NOTHING = np.zeros((1, 1, 1), dtype=np.int32)
 
 
 class _Pattern(Struct, eq=False):
@@ -47,47 +41,25 @@ class SharedGroup:
         #: By their bytes and shape.
         self._known: dict[tuple[bytes, tuple[int, ...]], _Pattern] = {}
         self._last: _Pattern | None = None
-        #: What was made of lanes that lie to each other as one object says, so far from a multiple of 128.
-        self._made: Kept[tuple[Lanes, Mask, Lanes, tuple[int, int], _Pattern | None]] = Kept(_MADE)
 
-    def count(self, place: Spread, mask: Mask) -> bool:
+    def count(self, address: Lanes, mask: Mask) -> bool:
         """Count an access of all members by its pattern; False if it is to be examined lane by lane.
 
         There is none if blocks differ, warps are not whole, or a member of the group may not have an address.
         """
         if mask.whole_warps is None:
             return False
-        rest, lanes, moved = place.moving & (PERIOD - 1), place.pattern, place.moving
-        first = int(rest.item(0))
-        if len(lanes) == 1 and not np.count_nonzero(rest != first):
-            # All blocks are a multiple of 128 bytes apart. The objects stay alive with what is kept of them.
-            _, _, start, ends, found = self._made.of(
-                (id(lanes), id(mask), first), lambda: (lanes, mask, *self._examined(lanes + first, mask))
-            )
-            least, most = int(moved.min()) - first, int(moved.max()) - first
-        else:
-            start, ends, found = self._examined(lanes + moved, mask)
-            first, moved, least, most = 0, _NOTHING, 0, 0
+        start = address[..., :1] & -PERIOD
+        found = self._pattern(address - start, mask)
         if found is None:
             return False
-        if ends[0] + least < self._low or ends[1] + most > self._high:
-            # Those of the warps that run it.
-            begins = start + (moved - first)
-            begins = begins[np.broadcast_to(mask.narrowed_to((*begins.shape[:2], 1)), begins.shape)]
-            if begins.min() + found.low < self._low or begins.max() + found.high > self._high:
+        least, most = self._low - found.low, self._high - found.high
+        if start.min() < least or start.max() > most:
+            begins = start[mask.narrowed_to(start.shape)]  # of the warps that run it
+            if begins.min() < least or begins.max() > most:
                 return False
         found.used += mask.active_warps[..., 0]
         return True
-
-    def _examined(self, address: Lanes, mask: Mask) -> tuple[Lanes, tuple[int, int], _Pattern | None]:
-        """Return the multiples of 128 bytes below each warp's first lane, and the pattern from there.
-
-        Between them stand the first and the last place of any lane.
-        """
-        start = address[..., :1] & -PERIOD
-        found = self._pattern(address - start, mask)
-        ends = (0, 0) if found is None else (int(start.min()) + found.low, int(start.max()) + found.high)
-        return start, ends, found
 
     def _pattern(self, distances: Lanes, mask: Mask) -> _Pattern | None:
         """Return the pattern of warps by how far lanes are from a multiple of 128 bytes, if they have one."""

@@ -13,7 +13,7 @@ parameter or variable, as far as can be told. Floats are not; that no kept load 
 is for the run to see.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 
 from msgspec import Struct
@@ -42,8 +42,6 @@ _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
 _NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "multimem"})
 #: Integer additions that only move an address on.
 _ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
-
-_MOVED = _ADDITIONS | {"b32", "b64"}
 
 
 class NoSlice(Exception):
@@ -237,37 +235,6 @@ class _Places:
     def base(self, place: int) -> tuple[Operand, int, int] | None:
         """Return the base of an access, which version of it, and the distance; None of any other item."""
         return self._found.get(place)
-
-
-def addresses_alone(
-    blocks: list[BasicBlock], kept: list[list[SliceItem]], others: Iterable[str]
-) -> frozenset[str]:
-    """Return the registers of a slice that are sums, and that sums like them and `Accesses` alone read.
-
-    None of `others` is among them.
-    """
-    sums: list[tuple[str, list[str]]] = []
-    taken = {*others, *(name for block in blocks if block.last for name in reads_and_writes(block.last)[0])}
-    for items in kept:
-        for item in items:
-            if isinstance(item, Accesses):
-                continue
-            reads, writes = reads_and_writes(item[0])
-            if item[1] is Role.KEPT and is_sum(item[0]):
-                sums.append((writes[0], reads))
-            else:
-                taken.update(reads, writes)
-    while more := {name for goal, reads in sums if goal in taken for name in reads} - taken:
-        taken |= more
-    return frozenset(goal for goal, _ in sums) - taken
-
-
-def is_sum(item: Instruction) -> bool:
-    """Whether all that an instruction does is add two integers, or hand one on."""
-    name, *kind = item.opcode
-    if item.guard is not None or len(kind) != 1 or any(isinstance(each, Vec) for each in item.operands):
-        return False
-    return kind[0] in (_ADDITIONS if name == "add" else _MOVED if name == "mov" else ())
 
 
 def _moved(item: Instruction) -> tuple[Operand, int] | None:

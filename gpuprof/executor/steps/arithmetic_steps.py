@@ -66,24 +66,6 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
     return _counted(coder, item, step)
 
 
-def add_addresses(coder: Coder, item: Instruction) -> Step:
-    """`add` and `mov` of addresses that are kept in two parts."""
-    goal, *operands = item.operands
-    assert isinstance(goal, Reg)
-    name, dtype = goal.name, coder.slots.kept[coder.slots.register(goal.name, item.line)]
-    first, *others = (coder.spread(operand, dtype, item) for operand in operands)
-
-    def step(batch: Batch) -> None:
-        value = first(batch)
-        for other in others:
-            value = value.plus(other(batch))
-        if not batch.alone and name in batch.addresses:
-            value = value.where(batch.mask, batch.addresses[name])
-        batch.addresses[name] = value
-
-    return step
-
-
 @cache
 def _lowered(opcode: tuple[str, ...]) -> tuple[Mnemonic, Lowered]:
     op = Mnemonic.of(opcode)

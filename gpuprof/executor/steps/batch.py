@@ -16,7 +16,6 @@ from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.spread import Spread
 from gpuprof.executor.lanes.tally import Costs, Tally
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
@@ -159,7 +158,6 @@ class Batch:
         self.blocks, self.warps = len(indices), geometry.warps * layout.blocks
         self.shape = self.blocks, self.warps, WARP
         self.registers: list[Lanes] = []
-        self.addresses: dict[str, Spread] = {}
         self.mask = Mask(existing_lanes(geometry, layout.blocks), self.blocks, self.warps)
         self.live = self.mask
         self.alone = True

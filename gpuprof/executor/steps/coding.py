@@ -11,7 +11,6 @@ import numpy as np
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
-from gpuprof.executor.lanes.spread import Spread
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.guesses import Ends
 from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Special
@@ -72,8 +71,6 @@ class Coder:
     uncounted: set[str] = field(default_factory=set)
     unmodelled: list[tuple[str, int]] = field(default_factory=list)
     clocks: set[str] = field(default_factory=set)
-    #: Registers of the control slice that are kept in two parts.
-    addresses: frozenset[str] = frozenset()
     carry: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,13 +96,6 @@ class Coder:
         if self.slots.kept[slot] == dtype:
             return lambda batch: batch.registers[slot]
         return lambda batch: reinterpret(batch.registers[slot], dtype)
-
-    def spread(self, operand: Operand, dtype: np.dtype[Any], item: Instruction) -> Callable[[Batch], Spread]:
-        """Return a function that reads an operand as `dtype`, in two parts."""
-        if isinstance(operand, Reg) and (name := operand.name) in self.addresses:
-            return lambda batch: batch.addresses[name]
-        read = self.reader(operand, dtype, item)
-        return lambda batch: Spread.of(read(batch))
 
     def predicate(self, operand: Operand, item: Instruction) -> Callable[[Batch], Lanes]:
         """Return a function that reads a predicate operand, `p` or `!p`."""

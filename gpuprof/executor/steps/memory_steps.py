@@ -410,7 +410,7 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
     spaces = [SharedSpace(member) for member in members]
     assert isinstance(group.base, Reg | Sym)
     kept = coder.slots.kept[coder.slots.source(group.base, ARITHMETIC["s64"], first.line)]
-    read = coder.spread(group.base, kept, first)
+    read = coder.reader(group.base, kept, first)
 
     def step(batch: Batch) -> None:
         address, mask, groups = read(batch), batch.mask, batch.memo.shared_groups
@@ -418,7 +418,7 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
             groups[number] = SharedGroup(members, batch.shared.size)
         if not groups[number].count(address, mask):
             for space in spaces:
-                space.pattern(batch, address.whole, mask, load=not space.request.manner.writes)
+                space.pattern(batch, address, mask, load=not space.request.manner.writes)
 
     return step
 
