@@ -80,7 +80,7 @@ class ForkServer(Generic[A]):
             self._asked.close()
         self._starting = Lock()
         self._asked = None
-        self._begun_again = False
+        self._has_answered = False
 
     def ask(self, *question: Any) -> A | None:
         """Return the answer, or raise what it raised; None where no copy is had, or ends without one."""
@@ -93,6 +93,7 @@ class ForkServer(Generic[A]):
                 file.flush()
                 answer: A
                 answer, error = pickle.load(file)
+                self._has_answered = True
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
         if error is not None:
@@ -100,17 +101,17 @@ class ForkServer(Generic[A]):
         return answer
 
     def _send(self, asker: int) -> None:
-        """Say who asks, and in which folder, be it gone or locked; of lost processes one is begun again."""
+        """Say who asks, and in which folder, be it gone or locked; one lost after answers begins anew."""
         here = os.open("/proc/self/cwd", os.O_PATH)
         try:
             with self._starting:
                 try:
                     socket.send_fds(self._origin(), [b"?"], [asker, here])
                 except OSError:
-                    if self._begun_again or not self._asked:
+                    if not (self._has_answered and self._asked):
                         raise
                     self._asked.close()
-                    self._begun_again, self._asked = True, None
+                    self._has_answered, self._asked = False, None
                     socket.send_fds(self._origin(), [b"?"], [asker, here])
         finally:
             os.close(here)

@@ -202,16 +202,24 @@ def test_what_an_answer_raises_is_raised():
     assert (caught.value.log, caught.value.fix) == ("its log", "Mend it.")
 
 
-def test_a_lost_process_is_begun_again_once():
+def test_a_lost_process_is_begun_again_if_it_has_answered(monkeypatch, tmp_path):
+    def hangs():
+        with (tmp_path / "begun").open("a") as file:
+            file.write("x")
+        signal.pause()
+
     apart = ForkServer(int, os.getppid)
     lost = []
-    for _ in range(2):
+    for _ in range(3):
         process = apart.ask()
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         lost.append(process)
-    assert lost[0] != lost[1]
-    assert apart.ask() is None
+    assert len({*lost}) == 3
+    monkeypatch.setattr(fork_server, "_PATIENCE_S", 1)
+    apart = ForkServer(hangs, int)
+    assert apart.ask() is apart.ask() is None
+    assert (tmp_path / "begun").read_text() == "x"
 
 
 def test_a_copy_at_work_does_not_hide_that_its_process_is_lost():
