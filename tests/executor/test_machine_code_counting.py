@@ -7,17 +7,20 @@ import re
 import subprocess
 from collections import Counter
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import pytest
-from executor_harness import KERNELS_BY_HAND, compile_both
+from cuda_sources import kernel_table, line_of
+from each import each
+from executor_harness import compile_both
 
 from gpuprof.backends.sim import instructions
 from gpuprof.backends.sim.executed import counters_of, left_out
 from gpuprof.backends.sim.instructions import Links, NoLink
 from gpuprof.backends.sim.unrolled import as_unrolled
 from gpuprof.errors import BackendUnavailable
-from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program, loops_of
+from gpuprof.executor import GlobalMemory, LaunchResult, Program, launch, load_program, loops_of
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.machine_code import disassembler
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
@@ -33,42 +36,53 @@ from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 pytestmark = pytest.mark.deep
 
-UNEVEN = KERNELS_BY_HAND["uneven"].text
-PARTED = KERNELS_BY_HAND["parted"].text
-DIVIDES = KERNELS_BY_HAND["divides"].text
-WAITS = KERNELS_BY_HAND["waits"].text
-
-
-#: Each takes a process, which takes longer than what it is asked.
+ROWS = kernel_table(Path(__file__).parent / "counted.cu")
+#: The source of each kernel, whose name is the first word.
+KERNELS = {name: row.text for name, row in ROWS.items()}
 read_alone = functools.cache(disassemble)
 
 
+@functools.cache
+def listings() -> dict[bytes, str]:
+    """What nvdisasm, which takes longer to start than to read all of them, prints of kernels, by cubin."""
+    cubins = [compile_both(source)[1] for source in dict.fromkeys(KERNELS.values())]
+    return dict(zip(cubins, disassemble_together(cubins), strict=True))
+
+
+def machine_code(name: str) -> MachineCode:
+    """The machine code of a kernel."""
+    return read_machine_code(listings()[compile_both(KERNELS[name])[1]], name.split()[0])
+
+
+def linked(name: str) -> tuple[Link, Program]:
+    """The link of a kernel, and its program."""
+    ptx, _ = compile_both(KERNELS[name])
+    program = load_program(ptx, name.split()[0])
+    return link(machine_code(name), ptx, *program.listing), program
+
+
 def executed(
-    source: str, entry: str, grid: int, block: int, *numbers: int, launches: int = 1, first: float = 1
+    name: str, grid: int, block: int, *numbers: int, launches: int = 1, first: float = 1
 ) -> tuple[MachineCounts, dict]:
     """Run a kernel of two arrays from `first` to 2; return instructions of so many launches, and counters."""
-    found, result = launched(source, entry, grid, block, *numbers, first=first)
+    found, result = launched(name, grid, block, *numbers, first=first)
     weights = weigh(found, result)
     result, _ = as_unrolled(result, [(found, weights)], [result])
     return count([(found, weights)] * launches, 90), dict(result.counters)
 
 
-def launched(
-    source: str, entry: str, grid: int, block: int, *numbers: int, first: float = 1
-) -> tuple[Link, LaunchResult]:
+def launched(name: str, grid: int, block: int, *numbers: int, first: float = 1) -> tuple[Link, LaunchResult]:
     """Run a kernel of two arrays from `first` to 2; return its link and what it counted."""
-    ptx, cubin = compile_both(source)
-    program = load_program(ptx, entry)
-    found = link(read_machine_code(read_alone(cubin), entry), ptx, *program.listing)
+    found, program = linked(name)
     memory = GlobalMemory()
-    arrays = [memory.allocate(np.linspace(first, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
+    arrays = [memory.allocate(np.linspace(first, 2, 1 << 14, dtype=np.float32), array) for array in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)
     return found, launch(program, *shape, [*arrays, *numbers], memory)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 7, 8, 17, 30])
 def test_each_copy_of_an_unrolled_loop_has_the_turns_that_it_makes(turns):
-    counts, counters = executed(UNEVEN, "uneven", 3, 128, turns)
+    counts, counters = executed("uneven", 3, 128, turns)
     assert counts.total.exact
     # ptxas copies the load and the sum, whose number must come out whatever the copies are.
     assert counts.opcodes["LDG"].low == counters["global_load_requests"]
@@ -80,16 +94,7 @@ def test_each_copy_of_an_unrolled_loop_has_the_turns_that_it_makes(turns):
 @pytest.mark.parametrize("most", [4, 21, 90])
 def test_lanes_that_make_different_numbers_of_iterations_make_what_is_left_over_together(most):
     """ptxas makes four of those that load four times, then two, then one, if any lane has as many left."""
-    source = """
-extern "C" __global__ void rows(const float *in, float *out, int most)
-{
-    float sum = 0;
-    const int last = threadIdx.x + (int)(threadIdx.x * 37 + 11) % most;
-    for (int i = threadIdx.x; i < last; ++i)
-        sum += in[64 * i];
-    out[threadIdx.x] = sum;
-}"""
-    counts, counters = executed(source, "rows", 3, 128, most)
+    counts, counters = executed("rows", 3, 128, most)
     turns = (np.arange(128).reshape(4, 32) * 37 + 11) % most
     fours = turns // 4
     expected = sum(
@@ -97,9 +102,9 @@ extern "C" __global__ void rows(const float *in, float *out, int most)
     ) + sum((warp % 4).max() for warp in turns)
     assert counts.opcodes["LDG"] == counts.opcodes["FADD"] == Between(*[3 * expected] * 2)
     assert counters["global_load_requests"] == 3 * expected
-    found, result = launched(source, "rows", 3, 128, most)
+    found, result = launched("rows", 3, 128, most)
     unrolled, others = as_unrolled(result, [(found, weigh(found, result))], [result])
-    assert unrolled.lines[7]["global_load_requests"] == 3 * expected
+    assert unrolled.lines[line_of(KERNELS["rows"], "sum +=")]["global_load_requests"] == 3 * expected
     shown = counters_of(unrolled, others)
     apart = most > 4  # else the four iterations at once are never made
     assert shown["global_load_sectors"].is_least is shown["global_load_efficiency_pct"].is_estimate is apart
@@ -109,15 +114,7 @@ extern "C" __global__ void rows(const float *in, float *out, int most)
 
 def test_lanes_that_make_what_is_left_over_together_may_ask_for_fewer_sectors():
     """Four iterations of odd lanes at once; then the last two of all, of which each lane loads the same."""
-    source = """
-extern "C" __global__ void ends(const float *in, float *out)
-{
-    float sum = 0;
-    for (int i = threadIdx.x & 1 ? 0 : 4; i < 6; ++i)
-        sum += in[64 * i];
-    out[threadIdx.x] = sum;
-}"""
-    found, result = launched(source, "ends", 1, 32)
+    found, result = launched("ends", 1, 32)
     shown = counters_of(*as_unrolled(result, [(found, weigh(found, result))], [result]))
     assert shown["global_load_sectors"].value == 8 > 6
     assert shown["global_load_sectors"].is_estimate  # of which no bound is made
@@ -126,14 +123,7 @@ extern "C" __global__ void ends(const float *in, float *out)
 @pytest.mark.parametrize("rows", [64, 128, 256])
 def test_a_loop_that_begins_with_some_of_its_iterations_makes_the_others_in_few_turns(rows):
     """Each sum is stored, so loads wait: of eight iterations at once ptxas makes two, then five in a turn."""
-    source = f"""
-extern "C" __global__ void sums(const float *in, float *out)
-{{
-    out[threadIdx.x] = 0;
-    for (int i = 0; i < {rows}; ++i)
-        out[threadIdx.x] += in[i * 64 + threadIdx.x] * in[i];
-}}"""
-    counts, counters = executed(source, "sums", 1, 64)
+    counts, counters = executed(f"sums {rows}", 1, 64)
     assert counts.opcodes["LDG"] == Between(*[counters["global_load_requests"]] * 2)
     assert counts.opcodes["STG"] == Between(*[counters["global_store_requests"]] * 2)
 
@@ -141,29 +131,7 @@ extern "C" __global__ void sums(const float *in, float *out)
 @pytest.mark.parametrize("turns", [2, 3, 4, 5, 6, 8, 9])
 def test_the_first_iteration_may_stand_before_its_loop(turns):
     """What is left of four iterations at a time, ptxas makes one by one, the first of them by itself."""
-    source = """
-#define SUM here + in[west] + in[east] + in[south] + in[north] + 2 * above + 3 * below
-extern "C" __global__ void column(const float *in, float *out, int turns, int width)
-{
-    int at = threadIdx.x, layer = 2 * width;
-    int west = at == 0 ? at : at - 1, east = at == width - 1 ? at : at + 1, north = at, south = at + width;
-    float above, here, below;
-    above = here = in[at];
-    below = in[at + layer];
-    out[at] = SUM;
-    at += layer, west += layer, east += layer, north += layer, south += layer;
-    for (int i = 1; i < turns - 1; ++i) {
-        above = here;
-        here = below;
-        below = in[at + layer];
-        out[at] = SUM;
-        at += layer, west += layer, east += layer, north += layer, south += layer;
-    }
-    above = here;
-    here = below;
-    out[at] = SUM;
-}"""
-    counts, counters = executed(source, "column", 1, 32, turns, 32)
+    counts, counters = executed("column", 1, 32, turns, 32)
     assert counts.total.exact
     assert counts.opcodes["LDG"].low == counters["global_load_requests"]
     assert counts.opcodes["STG"].low == counters["global_store_requests"]
@@ -171,18 +139,7 @@ extern "C" __global__ void column(const float *in, float *out, int turns, int wi
 
 @pytest.mark.parametrize("unrolled", [1, 4])
 def test_words_of_a_vector_that_are_loaded_apart_are_of_one_iteration(unrolled):
-    source = f"""
-extern "C" __global__ void products(const float4 *in, float *out, int turns)
-{{
-    float sum = 0;
-#pragma unroll {unrolled}
-    for (int turn = 0; turn < turns; ++turn) {{
-        const float4 four = in[32 * turn + threadIdx.x];
-        sum = fmaf(four.x, four.z, sum);
-    }}
-    out[threadIdx.x] = sum;
-}}"""
-    counts, counters = executed(source, "products", 1, 32, 9)
+    counts, counters = executed(f"products {unrolled}", 1, 32, 9)
     assert counters["global_load_requests"] == 2 * 9
     assert counts.opcodes["LDG"] == Between(18, 18)
     assert counts.opcodes["FFMA"] == Between(9, 9)
@@ -191,175 +148,81 @@ extern "C" __global__ void products(const float4 *in, float *out, int turns)
 
 def test_copies_and_barriers_of_a_loop_that_is_straight_code_are_those_of_its_iterations():
     """ptxas leaves no loop; before each group of copies is waited for it loads from shared memory, never."""
-    source = """
-extern "C" __global__ void copies(const float *in, float *out)
-{
-    __shared__ float kept[512];
-    const int t = threadIdx.x;
-    float sum = 0;
-    for (int turn = 0; turn < 16; ++turn) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                             (unsigned)__cvta_generic_to_shared(kept + 128 * i + t)),
-                         "l"(in + 512 * turn + 128 * i + t) : "memory");
-        asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
-        __syncthreads();
-        sum += kept[(t * 7 + turn) % 512];
-        __syncthreads();
-    }
-    out[t] = sum;
-}"""
-    counts, counters = executed(source, "copies", 3, 128)
+    counts, counters = executed("copies", 3, 128)
     assert counters["async_copy_requests"] == 3 * 4 * 16 * 4
     assert counts.opcodes["LDGSTS"] == Between(*[counters["async_copy_requests"]] * 2)
     assert counts.opcodes["BAR"] == Between(*[counters["barriers"]] * 2)
     assert counts.opcodes["STG"] == Between(12, 12)
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("@q ld.global.f32 x, [from]; st.shared.f32 [%2], x; bar.sync 0;", {"LDG": 6, "STS": 9, "BAR": 9}),
-        ("ld.global.f32 x, [from]; @q st.volatile.shared.f32 [%2], x;", {"LDG": 9, "STS": 6}),
-        ("@q ld.global.f32 x, [from]; shfl.sync.bfly.b32 x, x, 1, 31, 0xffffffff;", {"LDG": 6, "SHFL": 6}),
-        (
-            "st.shared.f32 [%2], x; bar.sync 0; ld.shared.b32 a, [%2]; bar.sync 0;"
-            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {c, d, e, f}, {a, a}, {a}, {c, d, e, f};",
-            {"STS": 9, "LDS": 9, "BAR": 18, "HMMA": 9},
-        ),
-    ],
-)
-def test_ptxas_drops_what_some_iterations_of_a_loop_that_is_straight_code_need_not(body, expected):
-    source = """
-extern "C" __global__ void dropped(const float *in, float *out)
-{
-    __shared__ float kept[32];
-    float sum = 0;
-    asm volatile(R"({
-        .reg .pred p, q;
-        .reg .u32 i;
-        .reg .b32 a;
-        .reg .f32 x, c, d, e, f;
-        .reg .u64 from;
-        mov.u32 i, 0;
-        mov.u64 from, %1;
-        mov.f32 c, 0f00000000;
-        mov.f32 d, c;
-        mov.f32 e, c;
-        mov.f32 f, c;
-        AGAIN:
-        mov.f32 x, 0f00000000;
-        setp.gt.u32 q, i, 2;
-        BODY
-        add.f32 %0, %0, x;
-        add.u64 from, from, 512;
-        add.u32 i, i, 1;
-        setp.lt.u32 p, i, 9;
-        @p bra AGAIN;
-        add.f32 %0, %0, c;
-    })" : "+f"(sum)
-        : "l"(in + threadIdx.x), "r"((unsigned)__cvta_generic_to_shared(kept + threadIdx.x))
-        : "memory");
-    out[threadIdx.x] = sum;
-}"""
-    counts, _ = executed(source.replace("BODY", body.replace("; ", ";\n")), "dropped", 3, 32)
-    assert {name: counts.opcodes[name] for name in expected} == {
-        name: Between(3 * times, 3 * times) for name, times in expected.items()
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.told])
+def test_ptxas_drops_what_some_iterations_of_a_loop_that_is_straight_code_need_not(name):
+    counts, _ = executed(name, 3, 32)
+    expected = ROWS[name].told["executed"]
+    assert {opcode: counts.opcodes[opcode] for opcode in expected} == {
+        opcode: Between(3 * times, 3 * times) for opcode, times in expected.items()
     }
 
 
 def test_stores_that_a_later_iteration_overwrites_do_not_tell_how_many_one_turn_makes():
     """Of 77 iterations at once ptxas leaves 53 stores to one place, between loads that may be of it."""
-    source = """
-extern "C" __global__ void overwritten(const float *in, float *out)
-{
-    __shared__ float kept[64];
-    float sum = 0;
-    asm volatile(R"({
-        .reg .pred p;
-        .reg .u32 i;
-        .reg .f32 x;
-        .reg .u64 from;
-        mov.u32 i, 0;
-        mov.u64 from, %1;
-        AGAIN:
-        ld.global.f32 x, [from];
-        st.shared.f32 [%2], x;
-        add.f32 %0, %0, x;
-        add.u64 from, from, 16;
-        add.u32 i, i, 1;
-        setp.lt.u32 p, i, 1001;
-        @p bra AGAIN;
-    })" : "+f"(sum)
-        : "l"(in + threadIdx.x), "r"((unsigned)__cvta_generic_to_shared(kept + threadIdx.x))
-        : "memory");
-    out[threadIdx.x] = sum;
-}"""
-    counts, counters = executed(source, "overwritten", 3, 64)
+    counts, counters = executed("overwritten", 3, 64)
     assert counters["global_load_requests"] == 3 * 2 * 1001
     assert counts.opcodes["LDG"] == counts.opcodes["FADD"] == Between(3 * 2 * 1001, 3 * 2 * 1001)
     assert counts.opcodes["STS"].high < counters["shared_store_requests"]
 
 
-def test_coarse_quotients_go_into_sums_as_ptxas_puts_them_there():
-    """They end with a product, by the divisor's reciprocal."""
-    bodies = {
-        "div.full.f32 q, x, y; add.f32 z, q, x;": 1,
-        "div.full.ftz.f32 q, x, y; sub.ftz.f32 z, x, q;": 1,
-        "div.approx.f32 q, x, y; sub.f32 z, q, y;": 1,
-        "div.full.ftz.f32 q, x, y; add.f32 z, q, x;": 0,  # one flushes subnormals, the other does not
-        "div.full.f32 q, x, y; add.f32 z, q, x; mul.f32 z, z, q;": 0,
-        "div.full.f32 q, x, y; mul.f32 z, q, x; add.f32 z, z, q;": 1,
-        "div.full.f32 q, x, y; div.full.f32 p, q, y; add.f32 z, q, x;": 1,  # nobody reads p
-        "div.full.f32 q, x, y; neg.f32 p, q; add.f32 z, p, x;": 1,
-        "div.rn.f32 q, x, y; add.f32 z, q, x;": 5,
-    }
-    source = "".join(
-        f"""
+QUOTIENTS = {
+    "div.full.f32 q, x, y; add.f32 z, q, x;": 1,
+    "div.full.ftz.f32 q, x, y; sub.ftz.f32 z, x, q;": 1,
+    "div.approx.f32 q, x, y; sub.f32 z, q, y;": 1,
+    "div.full.ftz.f32 q, x, y; add.f32 z, q, x;": 0,  # one flushes subnormals, the other does not
+    "div.full.f32 q, x, y; add.f32 z, q, x; mul.f32 z, z, q;": 0,
+    "div.full.f32 q, x, y; mul.f32 z, q, x; add.f32 z, z, q;": 1,
+    "div.full.f32 q, x, y; div.full.f32 p, q, y; add.f32 z, q, x;": 1,  # nobody reads p
+    "div.full.f32 q, x, y; neg.f32 p, q; add.f32 z, p, x;": 1,
+    "div.rn.f32 q, x, y; add.f32 z, q, x;": 5,
+}
+_IN_SUMS = "".join(
+    f"""
 extern "C" __global__ void k{number}(const float *in, float *out)
 {{
     in += threadIdx.x, out += threadIdx.x;
     asm volatile("{{.reg .f32 x, y, z, p, q; ld.global.f32 x, [%0]; ld.global.f32 y, [%0+4096]; "
                  "{body} st.global.f32 [%1], z; }}" :: "l"(in), "l"(out) : "memory");
 }}"""
-        for number, body in enumerate(bodies)
-    )
-    for number, (body, sums) in enumerate(bodies.items()):
-        counts, counters = executed(source, f"k{number}", 1, 32)
+    for number, body in enumerate(QUOTIENTS)
+)
+KERNELS |= {f"k{number}": _IN_SUMS for number in range(len(QUOTIENTS))}
+
+
+def test_coarse_quotients_go_into_sums_as_ptxas_puts_them_there():
+    """They end with a product, by the divisor's reciprocal."""
+    for number, (body, sums) in enumerate(QUOTIENTS.items()):
+        counts, counters = executed(f"k{number}", 1, 32)
         assert counters.get("ffma_thread_instructions", 0) == 32 * sums, body
         assert counts.opcodes.get("FFMA", Between()).low == sums, body
 
 
 @pytest.mark.parametrize("words", [1, 8, 32])
 def test_words_that_lanes_want_of_constants_are_counted(words):
-    source = f"""
-__constant__ float table[32];
-extern "C" __global__ void looks_up(const float *in, float *out)
-{{
-    out[threadIdx.x] = table[threadIdx.x % {words}];
-}}"""
-    _, counters = executed(source, "looks_up", 3, 128)
+    _, counters = executed(f"looks_up {words}", 3, 128)
     assert counters["constant_load_requests"] == 3 * 4
     assert counters["constant_load_useful_bytes"] == 3 * 4 * 4 * words
 
 
 def test_of_dependent_grids_the_adu_lets_them_begin_and_nothing_waits():
     """As Nsight Compute counts it on an H200."""
-    source = """
-extern "C" __global__ void first(const float *in, float *out)
-{
-    asm volatile("griddepcontrol.WHAT;");
-    out[threadIdx.x] = in[threadIdx.x];
-}"""
-    for what, more in (("wait", 0), ("launch_dependents", 8)):
-        with_it, _ = executed(source.replace("WHAT", what), "first", 1, 256)
-        without, _ = executed(source.replace('asm volatile("griddepcontrol.WHAT;");', ""), "first", 1, 256)
-        assert with_it.pipes["adu"].low == without.pipes["adu"].low + more
+    without, wait, launch_dependents = (
+        executed(f"first {what}", 1, 256)[0].pipes["adu"].low
+        for what in ("nothing", "wait", "launch_dependents")
+    )
+    assert wait == without
+    assert launch_dependents == without + 8
 
 
 def test_code_that_lanes_run_apart_is_counted_for_each_part():
-    counts, counters = executed(PARTED, "parted", 2, 128)
+    counts, counters = executed("parted", 2, 128)
     assert counts.opcodes["BAR"] == Between(counters["barriers"], counters["barriers"])
     assert counts.opcodes["STG"] == Between(8, 8)
     # Warps 0 and 1 have lanes for both ways, warps 2 and 3 for the first alone.
@@ -370,26 +233,9 @@ def test_code_that_lanes_run_apart_is_counted_for_each_part():
 
 def test_lanes_part_at_branches_of_the_machine_code_alone():
     """As Nsight Compute counts them on an H200: not where lanes end, nor under predicates."""
-    source = """
-extern "C" __global__ void parts(const float *in, float *out)
-{
-    const int t = threadIdx.x;
-    if (t % 32 == 7)
-        return;
-    if (t % 32 < 9)
-        out[t] = 1;
-    if (t % 2) {
-        out[t + 256] = in[t];
-        __threadfence();
-        out[t + 256] = in[t + 1];
-    } else {
-        out[t + 512] = in[t];
-        __threadfence();
-    }
-}"""
-    found, result = launched(source, "parts", 1, 128)
+    found, result = launched("parts", 1, 128)
     assert result.counters["branch_divergent_warps"] > 4
-    _, counters = executed(source, "parts", 1, 128)
+    _, counters = executed("parts", 1, 128)
     assert counters["branch_divergent_warps"] == 4
     assert not as_unrolled(result, [(found, weigh(found, result))], [result])[1]
     unlinked, others = as_unrolled(result, NoLink("no ptxas"), [result])
@@ -398,14 +244,14 @@ extern "C" __global__ void parts(const float *in, float *out)
 
 
 def test_a_slow_path_that_no_operand_comes_near_has_not_run():
-    counts, _ = executed(DIVIDES, "divides", 4, 64)
+    counts, _ = executed("divides", 4, 64)
     assert counts.total.exact
     assert counts.opcodes["MUFU"] == Between(8, 8)
     assert "CALL" not in counts.opcodes
 
 
 def test_a_slow_path_may_have_run_and_may_not():
-    counts, _ = executed(DIVIDES, "divides", 4, 64, first=0)
+    counts, _ = executed("divides", 4, 64, first=0)
     assert counts.opcodes["MUFU"].low == 8
     assert 0 < counts.total.low < counts.total.high
     assert counts.opcodes["CALL"].low == 0
@@ -413,38 +259,16 @@ def test_a_slow_path_may_have_run_and_may_not():
 
 
 def test_lines_of_the_source_share_the_instructions():
-    counts, _ = executed(UNEVEN, "uneven", 1, 32, 12)
-    inside = UNEVEN.splitlines().index("        sum += in[i * 64 + threadIdx.x % 32];") + 1
+    counts, _ = executed("uneven", 1, 32, 12)
+    inside = line_of(KERNELS["uneven"], "sum += in[i * 64")
     assert counts.lines[inside].low >= 2 * 12
     assert max(counts.lines, key=lambda line: counts.lines[line].low) in (inside, inside - 1)
     assert sum(times.low for times in counts.lines.values()) <= counts.total.low
 
 
-@pytest.mark.parametrize("cluster", ["", "__cluster_dims__(2, 1, 1)"])
-def test_what_some_warps_of_every_block_leave_out_is_known(cluster):
-    source = f"""
-extern "C" __global__ void {cluster} halves(const float *in, float *out)
-{{
-    __shared__ float kept[2][512];
-    const int t = threadIdx.x;
-    float sum = 0;
-    for (int turn = 0; turn < 9; ++turn)
-        if (t < 64) {{
-            for (int i = 0; i < 8; ++i)
-                kept[turn % 2][64 * i + t] = in[512 * turn + 64 * i + t];
-            __syncthreads();
-        }} else {{
-            for (int i = 0; i < 8; ++i)
-                if (turn > 0)
-                    sum += kept[(turn + 1) % 2][64 * i + t - 64];
-            __syncthreads();
-        }}
-    if (t >= 64)
-        out[t] = sum;
-}}"""
-    ptx, cubin = compile_both(source)
-    program = load_program(ptx, "halves")
-    found = link(read_machine_code(read_alone(cubin), "halves"), ptx, *program.listing)
+@pytest.mark.parametrize("name", ["halves", "halves of clusters"])
+def test_what_some_warps_of_every_block_leave_out_is_known(name):
+    found, program = linked(name)
     memory = GlobalMemory()
     arrays = [memory.allocate(np.ones(9 * 512, dtype=np.float32), name) for name in "ab"]
     left = left_out(found, launch(program, (4, 1, 1), (128, 1, 1), arrays, memory), 4)
@@ -455,8 +279,8 @@ extern "C" __global__ void {cluster} halves(const float *in, float *out)
 
 
 def test_launches_add_up():
-    one, _ = executed(UNEVEN, "uneven", 1, 32, 12)
-    two, _ = executed(UNEVEN, "uneven", 1, 32, 12, launches=2)
+    one, _ = executed("uneven", 1, 32, 12)
+    two, _ = executed("uneven", 1, 32, 12, launches=2)
     assert two.total == Between(2 * one.total.low, 2 * one.total.high)
     assert two.pipes["lsu"].low == 2 * one.pipes["lsu"].low
     assert two.opcodes["EXIT"] == Between(2, 2)
@@ -605,7 +429,7 @@ def test_warps_that_skip_a_last_store_may_end_before_it(families, stored):
 
 
 def test_loops_that_only_wait_are_tried_at_least_once():
-    counts, _ = executed(WAITS, "waits", 1, 64)
+    counts, _ = executed("waits", 1, 64)
     # Two of the warp that stores, one try of the warp that waits, and one of each warp behind the barrier.
     assert counts.opcodes["LDG"] == Between(5, inf)
     assert counts.total.high == inf
@@ -666,32 +490,38 @@ def functions():
     return compiled("sm_90")
 
 
-@pytest.mark.parametrize(
-    ("statement", "lsu", "adu", "tex"),
-    [  # as Nsight Compute counted ten of each on an H200
-        ("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", 2, 2, 1),
-        ("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;", 1, 1, 0),
-        ("barrier.cluster.arrive; barrier.cluster.wait;", 2, 2, 1),
-        ("fence.acq_rel.gpu;", 2, 1, 1),
-        ("fence.acq_rel.cluster;", 2, 1, 1),
-        ("fence.acq_rel.cta;", 1, 0, 0),
-        ("fence.sc.sys;", 2, 1, 1),
-    ],
+#: How many pipes run each, as Nsight Compute counted ten of each on an H200.
+FENCES = {
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;": (2, 2, 1),
+    "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;": (1, 1, 0),
+    "barrier.cluster.arrive; barrier.cluster.wait;": (2, 2, 1),
+    "fence.acq_rel.gpu;": (2, 1, 1),
+    "fence.acq_rel.cluster;": (2, 1, 1),
+    "fence.acq_rel.cta;": (1, 0, 0),
+    "fence.sc.sys;": (2, 1, 1),
+}
+_FENCED = "".join(
+    f'extern "C" __global__ void __cluster_dims__(2) fenced{number}_{times}(int *x) {{ *x = 1; '
+    + f'asm volatile("{statement}" ::: "memory");' * times
+    + " *x = 2; }\n"
+    for number, statement in enumerate(FENCES)
+    for times in (1, 11)
 )
-def test_barriers_of_clusters_and_fences_are_counted_by_the_pipes_that_run_them(statement, lsu, adu, tex):
+KERNELS |= {f"fenced{number}_{times}": _FENCED for number in range(len(FENCES)) for times in (1, 11)}
+
+
+@each(number=range(len(FENCES)))
+def test_barriers_of_clusters_and_fences_are_counted_by_the_pipes_that_run_them(number):
     def pipes(times):
-        body = f'asm volatile("{statement}" ::: "memory");' * times
-        source = f'extern "C" __global__ void __cluster_dims__(2) k(int *x) {{ *x = 1; {body} *x = 2; }}'
-        options = compiler_options(target_of("sm_90", (source,)), (), ())
-        (built,) = compile_entries_cached(source, "some.cu", ("k",), options)
-        machine = read_machine_code(disassemble(built.cubin), "k")
-        return Counter(
-            pipe for block in machine.blocks for one in block.instructions for pipe in pipe_of(one, 90)
-        )
+        blocks = machine_code(f"fenced{number}_{times}").blocks
+        return Counter(pipe for block in blocks for one in block.instructions for pipe in pipe_of(one, 90))
 
     more = pipes(11)
     more.subtract(pipes(1))
-    assert (more["lsu"], more["adu"], more["tex"]) == (10 * lsu, 10 * adu, 10 * tex)
+    statement, expected = [*FENCES.items()][number]
+    assert tuple(more[pipe] for pipe in ("lsu", "adu", "tex")) == tuple(10 * one for one in expected), (
+        statement
+    )
 
 
 def as_read(listing, entry):

@@ -86,9 +86,6 @@ def play(arguments: list[str], plan_path: Path) -> None:
     import subprocess
     import time
 
-    from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, attempts, read_job, read_journal
-    from gpuprof.ncu.metrics import CopyMetrics
-
     plan = dict(word.partition(":")[::2] for word in plan_path.read_text().split())
     if "--version" in arguments:
         print(f"NVIDIA (R) Nsight Compute Command Line Profiler\nVersion {plan.get('version', '2025.3.1.0')}")
@@ -101,6 +98,10 @@ def play(arguments: list[str], plan_path: Path) -> None:
     if "says" in plan:
         print((FIXTURES / plan["says"]).read_text())
         sys.exit(1)
+
+    from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, attempts, read_job, read_journal
+    from gpuprof.ncu.metrics import CopyMetrics
+
     report = Path(arguments[arguments.index("--export") + 1])
     job = read_job(Path(arguments[-1]))
     if "targets" in plan:

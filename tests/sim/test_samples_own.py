@@ -13,7 +13,7 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.cli import app
 from gpuprof.reading import read_run
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.usefixtures("unread")]
 
 ROOT = Path(__file__).parent.parent.parent
 OWN = ROOT / "samples" / "own"

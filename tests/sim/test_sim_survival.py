@@ -45,10 +45,10 @@ def test_kernels_that_do_not_end_are_rows_whatever_they_print_and_the_next_is_me
         "hangs": "while (*(volatile const real *)in == in[0]);",
     }
     kernels = [kernel(name, rung, amiss) for rung, (name, amiss) in enumerate(endless.items())]
-    run = profile([*kernels, kernel("good", 9)], sizes=32, device="sim:h200", timeout_s=4.0, explain=False)
+    run = profile([*kernels, kernel("good", 9)], sizes=32, device="sim:h200", timeout_s=2.0, explain=False)
     prints, hangs, good = run.cases
     assert (prints.outcome, good.outcome) == ("timeout", "ok")
-    told = "The case did not end within 4 s of CPU time and was stopped. Allow more with --timeout."
+    told = "The case did not end within 2 s of CPU time and was stopped. Allow more with --timeout."
     assert prints.reason == told
     assert hangs.outcome in ("failed", "timeout")  # the executor sees that nothing will change
 
