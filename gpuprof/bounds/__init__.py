@@ -3,5 +3,3 @@
 """The least time that exact counts allow a case on a card: one floor for each part of the device."""
 
 from gpuprof.bounds.floors import floors, with_bounds, without_impossible_time
-
-__all__ = ["floors", "with_bounds", "without_impossible_time"]

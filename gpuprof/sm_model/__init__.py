@@ -5,14 +5,3 @@
 from gpuprof.sm_model.modelled import Modelled, modelled
 from gpuprof.sm_model.played_launch import NotModelled, PlayedLaunch
 from gpuprof.sm_model.traffic import Place, Traffic, TrafficSites, traffic_of
-
-__all__ = [
-    "Modelled",
-    "NotModelled",
-    "Place",
-    "PlayedLaunch",
-    "Traffic",
-    "TrafficSites",
-    "modelled",
-    "traffic_of",
-]
