@@ -19,7 +19,6 @@ from enum import Enum
 from msgspec import Struct
 
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
-from gpuprof.executor.program.loops import loops_of
 from gpuprof.executor.program.origins import Origin, origins_in, origins_of
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec, address_of
 
@@ -106,8 +105,6 @@ class _Slicer:
         self._read_by: set[tuple[str, Origin | None]] = set()
         self._origins = origins_of(blocks)
         self._places = [_Places(block) for block in blocks]
-        #: Blocks that may run more than once.
-        self._repeated = {number for loop in loops_of(blocks).values() for number in loop.body}
 
     def items(self) -> list[list[SliceItem]]:
         """Follow values back until nothing more is wanted."""
@@ -188,8 +185,6 @@ class _Slicer:
         together: dict[tuple[Operand, int], list[tuple[Instruction, int]]] = {}
         for place, item in enumerate(self._blocks[number].body):
             role = self._role(item)
-            if role is Role.GONE and number not in self._repeated:
-                role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
             base = self._base(number, place) if role is Role.ADDRESS_ONLY else None
             if base is not None:
                 together.setdefault(base[:2], []).append((item, base[2]))
