@@ -18,15 +18,16 @@ _FIRST_ADDRESS = 0x7000_0000_0000
 #: What is so many bytes away from an array was computed of no address of it.
 _FAR = 1 << 40
 #: Bytes of the widest access.
-_WIDEST = 16
+_WIDEST = 32
 
-#: NumPy types that move 8 or 16 bytes at once, for vector loads and stores.
+#: NumPy types that move up to 32 bytes at once, for vector loads and stores.
 _MOVED: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.uint8),
     2: np.dtype(np.uint16),
     4: np.dtype(np.uint32),
     8: np.dtype(np.uint64),
     16: np.dtype(np.complex128),
+    32: np.dtype("V32"),
 }
 
 

@@ -354,10 +354,9 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
 
     A lane accesses `size` bytes; `kind` is "load", "store" or "atomic".
     """
-    if size not in (1, 2, 4, 8, 16):
-        wide = ", which needs sm_100" if size == 32 else ""
-        raise UnsupportedInstruction(f"{item.name}{wide}", item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
+    if size not in (1, 2, 4, 8, 16) and (size, name) != (32, "global"):
+        raise UnsupportedInstruction(item.name, item.line)
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset, manner = item.line, memory.offset, _manner(coder, item, kind)
