@@ -835,6 +835,19 @@ extern "C" __global__ void k(unsigned *out) {
         out[threadIdx.x] = bins[threadIdx.x]; // stores
 }
 
+//:: an address outside of all memory is told by what it comes of: what nobody wrote, or a race
+//: arrays = ["zeros(64, 'f4')", "arange(64, dtype='f4')"]
+//: launch = { grid = [1, 1, 1], block = [64, 1, 1] }
+//: kind = "UNINITIALISED_SHARED"
+//: words = "which was never written"
+extern "C" __global__ void k(float *out, const float *in) {
+    __shared__ int places[64];
+    if (threadIdx.x < 40)
+        places[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = in[places[threadIdx.x] * 3 / 2]; // planted
+}
+
 //:: an atomic operation on what nobody wrote
 //: frame = "BINS"
 //: at = "// adds"

@@ -167,6 +167,7 @@ def test_alignment_beyond_what_the_card_gives_is_told():
         ("_ZZ1kE4tile_0", "tile"),
         ("_ZZN34_INTERNAL_00000000_4_k_cu_e150a1399sum_blockEfE4sums", "sums"),
         ("_ZN2ns5tile4E", "tile4"),
+        ("_ZN36_GLOBAL__N__00000000_4_k_cu_e150a1397s_floatE", "s_float"),
         ("_ZZ8int8gemmE2sa", "sa"),
         ("_ZZ4gemmILi64EEvPfE2a1", "a1"),
         ("_Z99", "_Z99"),

@@ -13,10 +13,11 @@ _INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
 def source_name(symbol: str) -> str:
     """Return a variable's name in the source: of a mangled one, which ends with it, the last part."""
     lengths, place = re.compile(r"\d+"), 0
-    if of_function := re.match("_ZZN?", symbol):  # a name of its function may hold what looks like a length
-        place = of_function.end()
+    if nested := re.match("_ZZN?|_ZN", symbol):  # a name around it may hold what looks like a length
+        place = last = nested.end()
         while length := lengths.match(symbol, place):
-            place = length.end() + int(length[0])
+            last, place = place, length.end() + int(length[0])
+        place = last if nested[0] == "_ZN" else place
     for length in lengths.finditer(symbol if symbol.startswith("_Z") else "", place):
         end = length.end() + int(length[0])
         if re.fullmatch(r"E?(_\d+)?", symbol[end:]) and end <= len(symbol):

@@ -35,6 +35,9 @@ from gpuprof.executor.program.means import OrderingMeans
 from gpuprof.executor.program.shared_layout import SharedLayout
 from gpuprof.executor.steps.launch_state import Clock, Frames, Printed, SliceRun
 
+#: Faults that a race, or a value that nobody wrote, may have led to.
+_CONSEQUENCES = {FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED, FaultKind.READ_ONLY, FaultKind.TRAP}
+
 
 class Geometry(Struct, frozen=True):
     """The shape of a launch."""
@@ -240,7 +243,9 @@ class Batch:
         position: tuple[int, int, int],
         address: int | SharedByte | None = None,
     ) -> NoReturn:
-        """Raise the fault of the lane at `position` (block, warp, lane)."""
+        """Raise the fault of the lane at `position` (block, warp, lane), or one before that led to it."""
+        if kind in _CONSEQUENCES:
+            self.events.hear("settle")  # an address, or what is asserted, may come of a race or of nothing
         thread, block = self.names(position)
         shared = address if isinstance(address, SharedByte) else None
         raise KernelFault(

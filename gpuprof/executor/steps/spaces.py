@@ -26,6 +26,9 @@ from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.distributed_shared import ClusterAccess
 
+#: No array lies below it.
+_NEAR_NULL = 1 << 16
+
 
 class Space(Protocol):
     """A state space, as one instruction sees it."""
@@ -160,6 +163,8 @@ class GlobalSpace:
         position = first_true(bad)
         start = int(np.broadcast_to(address, bad.shape)[position]) + self.request.offset
         buffer, where = batch.memory.nearest(start), "where nothing is allocated"
+        if 0 <= start < _NEAR_NULL:
+            where += ": a null pointer"
         if buffer is not None:
             past = start - buffer.address
             where = buffer.described(past)
