@@ -233,20 +233,25 @@ def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
 
 
 def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: _Known) -> str:
-    """What the header should say of textures, surfaces and integers of other meaning, where it does not."""
-    tables, views = [], []
+    """What the header or call should say of textures, surfaces and arrays of other elements."""
+    tables, views, types = [], [], []
     for name, one in zip(names, declared, strict=True):
         found = known.get(name)
         if one.type in HANDLES and not isinstance(found, Texture):
             tables.append(f"[{HANDLES[one.type]}.{name if name.isidentifier() else one.name}]")
-        elif isinstance(found, ArraySpec) and not (held := ELEMENT_TYPES[found.dtype]).roundoff:
+        elif isinstance(found, ArraySpec):
+            held = ELEMENT_TYPES[found.dtype]
             fitting = (kind for kind, element in ELEMENT_TYPES.items() if points_to(one.type, element))
             kind = next(fitting, None) if points_to(one.type, held) is False else None
-            if kind and held.nbytes in (1, ELEMENT_TYPES[kind].nbytes):
+            if kind and not held.roundoff and held.nbytes in (1, ELEMENT_TYPES[kind].nbytes):
                 views.append(f'"{name} as {kind}"')
+            elif kind and held.roundoff:
+                types.append(f'{name} of {ELEMENT_TYPES[kind].numpy} (in a header dtype = "{kind}")')
     if tables:
         return f"Say how they are read, in a table each: {', '.join(tables)}."
-    return f"Say in arguments what they hold: {listed(views)}." if views else ""
+    if views:
+        return f"Say in arguments what they hold: {listed(views)}."
+    return f"Give it, or expect, arrays of what it takes: {listed(types)}." if types else ""
 
 
 def _naming_members(arguments: Sequence[object], parameters: Sequence[Parameter]) -> str:
@@ -343,7 +348,9 @@ def _number(name: str, problem: Problem, taken: _Taken) -> Argument | str:
     parameter, content = taken.parameter, b""
     if not kind.roundoff:
         bits = 8 * parameter.nbytes
-        if taken.is_integer_of(1) and -(2 ** (bits - 1)) <= value < 2**bits:
+        if taken.is_pointer and value == 0:
+            content = bytes(parameter.nbytes)
+        elif taken.is_integer_of(1) and -(2 ** (bits - 1)) <= value < 2**bits:
             content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0)
     elif parameter.is_float and parameter.nbytes in _FLOATS:
         content = struct.pack(_FLOATS[parameter.nbytes], value)

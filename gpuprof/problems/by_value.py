@@ -152,7 +152,10 @@ def _check_names(arguments: Mapping[str, Any], expected: Mapping[str, Any]) -> N
             )
     for name, value in arguments.items():
         if value is None and name not in expected:
-            raise InputError(f"{name} is None, and nothing is expected of it.", fix="Give it a value.")
+            raise InputError(
+                f"{name} is None, and nothing is expected of it.",
+                fix="Give it a value; a null pointer is 0.",
+            )
 
 
 def _converted(name: str, value: Any) -> Array | int | float:

@@ -18,7 +18,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 //:: a null pointer's element
 //: kind = "OUT_OF_BOUNDS"
 //: place = { thread = [1, 0, 0], address = 4 }
-//: words = "writes 4 bytes of global memory at 0x4, where nothing is allocated"
+//: words = "writes 4 bytes of global memory at 0x4, where nothing is allocated: a null pointer"
 extern "C" __global__ void k(float *out) {
     float *none = out[0] == 12345.0f ? out : nullptr;
     if (threadIdx.x)

@@ -114,6 +114,22 @@ def test_a_number_of_16_bits_is_taken_as_one(kind):
     assert case.outcome == "ok", case.reason
 
 
+def test_zero_is_a_null_pointer_and_an_array_of_another_type_is_told_how_to_fit():
+    code = """template <typename T> __global__ void scaled(const T *x, const T *bias, T *y) {
+        int i = threadIdx.x;
+        y[i] = 2 * x[i] + (bias ? bias[i] : 0); }"""
+    call = {"args": {"x": X[:64], "bias": 0, "y": None}, "grid": 1, "block": 64, "device": "sim:h200"}
+    source, values = gpuprof.Source(code, "scaled<float>"), 2.0 * X[:64]
+    assert gpuprof.profile(source, expect={"y": values}, **call).case().outcome == "ok"
+    case = gpuprof.profile(source, expect={"y": values.astype(np.float64)}, **call).case()
+    assert "or expect, arrays of what it takes: y of float32" in case.reason
+    call["args"]["bias"] = 1
+    assert (
+        "a pointer, and bias is a number"
+        in gpuprof.profile(source, expect={"y": values}, **call).case().reason
+    )
+
+
 def test_arguments_say_what_a_kernel_takes_as_a_header_does():
     code = """struct Row { const float *x; int n; };
     __global__ void doubled(Row row, float *y) {
