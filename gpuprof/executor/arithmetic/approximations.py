@@ -3,10 +3,12 @@
 """Instructions that the hardware approximates: `.approx` ones, and the transcendental functions.
 
 The hardware interpolates tables. What is computed here is the value that it approximates, correctly rounded,
-which is within the error that the ISA states; what decides the class of a result is as on the hardware: where
-subnormals are zeros, the argument of sine and cosine as a fixed-point number of turns, and the upper word to
-which f64 is cut off.
+which is within the error that the ISA states; what ptxas composes is composed, as a quotient by a reciprocal.
+What decides the class of a result is as on the hardware: where subnormals are zeros, the argument of sine and
+cosine as a fixed-point number of turns, and the upper word to which f64 is cut off.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -16,8 +18,8 @@ from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, Not
 from gpuprof.executor.arithmetic.nans import CANONICAL
 from gpuprof.executor.lanes.scalars import Lanes
 
-#: Beyond this the reciprocal that `div.approx.f32` multiplies by is 0.
-_LARGEST_WITH_RECIPROCAL = np.float32(2.0**126)
+#: Divisors below the one are scaled, and but by `div.approx` those beyond the other, whose reciprocal is 0.
+_LEAST_DIVISOR, _LARGEST_DIVISOR = np.float32(2.0**-126), np.float32(2.0**126)
 #: What sine and cosine multiply their argument by first: turns in a radian, as an f32.
 _TURNS = np.float32(1 / (2 * np.pi))
 #: Steps of a quarter turn that they tell apart.
@@ -25,10 +27,12 @@ _QUARTER = 1 << 23
 _UPPER_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
 
 
-def _divide(a: Lanes, b: Lanes) -> Lanes:
-    """Return a quotient, but 0 (of an infinity NaN) where the divisor has no reciprocal."""
-    has_none = (np.abs(b) > _LARGEST_WITH_RECIPROCAL) & np.isfinite(b)
-    return np.where(has_none, a * np.copysign(np.float32(0), b), np.divide(a, b)).astype(np.float32)
+def _divide(a: Lanes, b: Lanes, largest: np.float32 = _LARGEST_DIVISOR) -> Lanes:
+    """Multiply by a reciprocal that is never subnormal, as ptxas has it done."""
+    scale = np.where(np.abs(b) < _LEAST_DIVISOR, np.float32(2.0**24), np.float32(1))
+    scale = np.where(np.abs(b) > largest, np.float32(0.25), scale)
+    divisor = flush((b * scale).astype(np.float32)).astype(np.float64)
+    return np.asarray(flush((1.0 / divisor).astype(np.float32)) * (a * scale))
 
 
 def _sine(a: Lanes) -> Lanes:
@@ -62,7 +66,6 @@ def _signed(a: Lanes, size: Lanes, negative: Lanes) -> Lanes:
 #: From float64 operands to float64; the result is rounded to f32.
 _SINGLE: dict[str, Compute] = {
     "sqrt": np.sqrt,
-    "rcp": lambda a: 1.0 / a,
     "rsqrt": lambda a: 1.0 / np.sqrt(a),
     "ex2": np.exp2,
     "lg2": np.log2,
@@ -85,7 +88,10 @@ def lower(op: Mnemonic) -> Lowered:
     if op.type != "f32":
         raise NotInTable
     if op.base == "div":
-        return floats.modified(op, _divide, 2)
+        largest = np.float32(np.inf) if op.has("approx") else _LARGEST_DIVISOR
+        return floats.modified(op, partial(_divide, largest=largest), 2)
+    if op.base == "rcp":
+        return floats.modified(op, lambda a: _divide(np.ones_like(a), a), 1)
     function = _SINGLE[op.base]
     return floats.modified(op, lambda a: function(a.astype(np.float64)).astype(np.float32), 1)
 

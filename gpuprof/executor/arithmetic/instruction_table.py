@@ -134,7 +134,8 @@ def _fused_with_signs(op: Mnemonic) -> Lowered:
 
 def _division(op: Mnemonic) -> Lowered:
     if op.is_float:
-        return approximations.lower(op) if op.has("approx") else floats.rounded(op, 2)
+        coarse = op.has("approx") or op.has("full")
+        return approximations.lower(op) if coarse else floats.rounded(op, 2)
     return of_one_type(op, integers.divide if op.base == "div" else integers.remainder, 2)
 
 

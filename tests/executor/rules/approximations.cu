@@ -6,10 +6,11 @@ ulps = 2.0
 
 [[family]]
 name = "div_{modes}_f32"
-rule = "div.{modes} of f32: within 2 ulp below 2^126; beyond it 0, of an infinity NaN, with .approx."
+rule = "div.{modes} of f32: every bit below 2^126; beyond it 0, of an infinity NaN, with .approx."
 line = 'VALUE2({name}, "div.{modes}.f32 d, a, b;", {type.args}, {type.args}, {type.args})'
 operands = ["f32", "f32"]
 result = "f32"
+ulps = 0.0
 modes = ["approx", "approx.ftz", "full", "full.ftz"]
 type = ["f32"]
 
