@@ -179,7 +179,9 @@ class Program:
         return frozenset(kind for how, _, kind in families if how in ("tensor", "wgmma", "sparse"))
 
 
-def load_program(ptx: str, entry: str, *, observer: StepObserver | None = None) -> Program:
+def load_program(
+    ptx: str, entry: str, *, observer: StepObserver | None = None, where_unwritten: bool = False
+) -> Program:
     """Parse and decode one kernel of a PTX text.
 
     Args:
@@ -188,11 +190,15 @@ def load_program(ptx: str, entry: str, *, observer: StepObserver | None = None) 
         entry: Name of the kernel.
         observer: Who sees each of its instructions in every launch. Launches do and count the same, and take
             longer.
+        where_unwritten: Without the observer where no register can be read before anything is written to it.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    return _Decoder(ptx, _module(ptx), _kernel(ptx, entry), observer).program()
+    decoder = _Decoder(ptx, _module(ptx), _kernel(ptx, entry), observer)
+    if where_unwritten and not decoder.unwritten:
+        decoder.observer = None
+    return decoder.program()
 
 
 def flow_of(program: Program) -> list[BasicBlock]:
@@ -286,6 +292,7 @@ class _Decoder:
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow
         self.loops, self.waiting = loops_of(flow), waiting_loops(flow)
+        self.unwritten = frozenset(self._slots_of(read_before_written(flow)))
 
     def program(self) -> Program:
         """Decode every block of the kernel."""
@@ -318,7 +325,7 @@ class _Decoder:
             uncounted=frozenset(coder.uncounted),
             clocks=frozenset(coder.clocks),
             unmodelled=tuple(coder.unmodelled),
-            unwritten=frozenset(self._slots_of(read_before_written(self.flow))),
+            unwritten=self.unwritten,
             observer=self.observer,
             find_slice=cache(partial(self._slice, blocks)),
         )

@@ -117,7 +117,7 @@ def decoded(monkeypatch):
     """What is decoded, in order; a program is the text that it came from."""
     seen = []
 
-    def load(ptx, entry, *, observer):
+    def load(ptx, entry, *, observer, where_unwritten):
         seen.append((ptx, entry, observer is not None))
         return SimpleNamespace(interface=SimpleNamespace(module=ptx))
 
@@ -208,3 +208,25 @@ def test_inputs_are_drawn_once_for_all_storage_orders_of_a_problem():
         assert all(np.array_equal(found[name], drawn[name]) for name in drawn)
         assert (found is before) == (problem is columns)
         before = found
+
+
+@pytest.mark.parametrize("first", [False, True, None])
+def test_what_may_read_a_register_before_its_first_write_is_decoded_once_to_be_followed(monkeypatch, first):
+    decoded, load = [], programs.load_program
+
+    def counted(*arguments, **named):
+        decoded.append(load(*arguments, **named))
+        return decoded[-1]
+
+    monkeypatch.setattr(programs, "load_program", counted)
+    kept = programs.DecodedKernels(load_card("h200"))
+    head = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{.reg .b32 %r<2>;\n"
+    for before, follows in (("mov.b32 %r1, 0;\n", False), ("", True)):
+        ptx = f"{head}{before}add.s32 %r1, %r1, 1;\nret;\n}}"
+        decoded.clear()
+        if first is not None:
+            assert (kept.program(ptx, "k", follow_undefined=first).observer is not None) is first
+        for _ in range(2):
+            assert (kept.program(ptx, "k", follow_undefined=None).observer is not None) is follows
+        assert kept.program(ptx, "k", follow_undefined=follows) is decoded[-1]
+        assert len(decoded) == 1 + (first not in (None, follows))

@@ -186,7 +186,7 @@ class SimBackend(Backend):
         share = max(sample.count / sample.total if sample else 1.0 for sample in samples)
 
         def sums() -> Iterator[frozenset[str]]:
-            for program in self.decoded.begun(case, compiled, follow_undefined=False).values():
+            for program in self.decoded.begun(case, compiled).values():
                 yield program.sums
 
         return are_dear(case.problem.flops * share, sums(), verified=verified)

@@ -158,21 +158,30 @@ class DecodedKernels(Struct, frozen=True):
         executed = compiled if self._is_executed(case, compiled) else compile_kernel(case, self.arch)
         found = {
             entry: replace(
-                self.program(function.ptx, function.entry, follow_undefined=bool(follow_undefined)),
+                self.program(function.ptx, function.entry, follow_undefined=follow_undefined),
                 kernel=entry,
             )
             for entry, function in executed.items()
         }
-        if follow_undefined is None and any(program.unwritten for program in found.values()):
-            return self.programs(case, compiled, follow_undefined=True)
-        return found
+        followed = {program.observer is not None for program in found.values()}
+        return found if len(followed) == 1 else self.programs(case, compiled, follow_undefined=True)
 
-    def program(self, ptx: str, entry: str, *, follow_undefined: bool) -> Program:
-        """Return the program of one kernel of a PTX text; see `load_program`."""
+    def program(self, ptx: str, entry: str, *, follow_undefined: bool | None) -> Program:
+        """Return the program of one kernel of a PTX text; see `load_program`.
+
+        Where nothing is said of that, it is followed if it may read a register before its first write.
+        """
 
         def load() -> Program:
-            return load_program(ptx, entry, observer=Definedness() if follow_undefined else None)
+            observer = None if follow_undefined is False else Definedness()
+            return load_program(ptx, entry, observer=observer, where_unwritten=follow_undefined is None)
 
+        if follow_undefined is None:
+            keys = ((ptx, entry, how) for how in (False, True))
+            found = next((self.kept.of(key, load) for key in keys if key in self.kept), None) or load()
+            if (found.observer is not None) is bool(found.unwritten):
+                return self.kept.of((ptx, entry, bool(found.unwritten)), lambda: found)
+            follow_undefined = bool(found.unwritten)
         return self.kept.of((ptx, entry, follow_undefined), load)
 
     def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool | None) -> dict[str, Program]:
