@@ -278,25 +278,27 @@ class Interval:
     def mark(self, touch: Touch, name: str) -> None:
         """Add threads to those who touched each granule, in the table of that name."""
         table = getattr(self, name)
-        granules, kinds, alike = touch.alike(table, len(self._clocks.times))
-        warp, lanes = touch.warp[alike.row], touch.lanes[alike.row]
+        granules, begins, row = touch.by_granule(table.shape[1])
+        held, warp, lanes = table.reshape(-1)[granules], touch.warp[row], touch.lanes[row]
         if touch.entry.access is Access.EXCHANGED:
             lanes = np.full_like(lanes, EXCHANGED)
-        new = np.zeros((len(alike.held), self._clocks.known.shape[1]), dtype=np.int64)
-        new[alike.kind, warp] = lanes
-        lost = new[alike.kind, warp] != lanes
-        new[alike.kind[lost], warp[lost]] = SEVERAL
+        which = np.repeat(np.arange(len(granules)), np.diff(begins, append=len(row)))
+        new = np.zeros((len(granules), self._clocks.known.shape[1]), dtype=np.int64)
+        new[which, warp] = lanes
+        lost = new[which, warp] != lanes
+        new[which[lost], warp[lost]] = SEVERAL
         kept = np.zeros_like(new)
-        if alike.held.any():
+        if held.any():
             # Who comes now stands for those who are settled for all that do.
-            _, settled, _, asked = self._asked(alike.held[alike.kind], touch.block[alike.row], warp)
-            settled = np.logical_and.reduceat(settled[asked], alike.first)
-            kept = np.where(settled, 0, self._sets[alike.held])
+            _, settled, _, asked = self._asked(held[which], touch.block[row], warp)
+            settled = np.logical_and.reduceat(settled[asked], begins)
+            kept = np.where(settled, 0, self._sets[held])
             theirs = lane_of(kept)
             new = np.where((new == EXCHANGED) & (theirs != 0), theirs, new)
             new[(new != 0) & (theirs != 0) & (theirs != EXCHANGED) & (theirs != new)] = SEVERAL
-        numbers = self._sets.add(np.where(new != 0, stamped(self._now, touch.entry.line, new), kept))
-        table.reshape(-1)[granules] = numbers[kinds]
+        table.reshape(-1)[granules] = self._sets.add(
+            np.where(new != 0, stamped(self._now, touch.entry.line, new), kept)
+        )
 
     def read(self, touch: Touch) -> None:
         self.require_landed(touch)

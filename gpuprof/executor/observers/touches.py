@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An access to shared memory spread over threads and granules: who touches which bytes."""
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ SEVERAL = 33
 #: Some of them whose values a shuffle of the warp took: only other warps' stores may disturb these reads.
 EXCHANGED = 34
 _LANE_BITS, MOMENT_SHIFT = 6, 30
-#: An odd number without a pattern; products are taken modulo 2^64.
-_MIX = np.int64(0x1E3779B97F4A7C15)
 _LANE, _REST = (1 << _LANE_BITS) - 1, (1 << MOMENT_SHIFT) - 1
 
 #: What accesses do to a place, in a message; all others write.
@@ -86,15 +84,6 @@ class StampSets:
         return np.where(rows.any(axis=1), which + first, 0).astype(np.int32)
 
 
-class Alike(NamedTuple):
-    """Of each kind of granules what one `held` in a table, and its `first` touch; of touches kind and row."""
-
-    held: NDArray[np.int32]
-    first: NDArray[np.intp]
-    kind: NDArray[np.intp]
-    row: NDArray[np.intp]
-
-
 class Touch:
     """One log entry spread over threads (rows) and the granules that each touches (columns).
 
@@ -129,31 +118,15 @@ class Touch:
             self._flat = self.rows * granules + self.granules
         return self._flat
 
-    def alike(
-        self, table: NDArray[np.int32], blocks: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Alike]:
-        """Return the touched granules, their kinds, and of each kind a granule, which stands for all.
+    def by_granule(self, granules: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Return the touched granules of all blocks, which have so many each, and the row of each touch.
 
-        Those of a kind are touched by the same threads, and a table, of shape (blocks, granules), holds the
-        same of them. They are of one block, unless there is one of `blocks` to tell apart.
+        Those of one granule stand together; the second tells where each one's begin.
         """
-        flat = self.flat(table.shape[1]).reshape(-1)
+        flat = self.flat(granules).reshape(-1)
         order = np.argsort(flat, kind="stable")
         begins = changes(flat[order]).nonzero()[0]
-        granules, count = flat[order[begins]], np.concatenate((begins[1:], [len(flat)])) - begins
-        row = order // self.granules.shape[1]
-        thread = (self.warp * WARP + self.lane)[row]
-        held = table.reshape(-1)[granules]
-        mixed = np.add.reduceat((thread + 1) * _MIX ^ thread << MOMENT_SHIFT, begins)
-        block = granules // table.shape[1] % blocks
-        kinds, chosen = grouped(np.stack([held, block, count, mixed], axis=1))
-        same = np.repeat(begins[chosen][kinds] - begins, count) + np.arange(len(flat))
-        if not np.array_equal(thread, thread[same]):  # other threads whose sums are the same
-            kinds = chosen = np.arange(len(granules))
-        kind = np.repeat(np.arange(len(chosen)), count[chosen])
-        first = np.cumsum(count[chosen]) - count[chosen]
-        rows = row[np.arange(len(kind)) + (begins[chosen] - first)[kind]]
-        return granules, kinds, Alike(held[chosen], first, kind, rows)
+        return flat[order[begins]], begins, order // self.granules.shape[1]
 
     @property
     def does(self) -> str:
