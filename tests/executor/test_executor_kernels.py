@@ -14,6 +14,9 @@ from gpuprof.executor import FaultKind, KernelFault, LaunchResult
 
 FOLDER = Path(__file__).parent
 ROWS = kernel_table(FOLDER / "kernels.cu") | kernel_table(FOLDER / "kernels.ptx")
+#: What a row may say; anything else would go unheard.
+KEYS = {"arrays", "at", "counters", "deep", "gives", "kind", "launch", "lines", "place", "printed", "remarks"}
+KEYS |= {"words"}
 
 
 def with_lines(words: str, source: str) -> str:
@@ -36,6 +39,7 @@ def run(source: str, *arrays: np.ndarray, **launch) -> tuple[list[np.ndarray], L
 @pytest.mark.parametrize("name", [pytest.param(name, marks=deep(row)) for name, row in ROWS.items()])
 def test_a_kernel_does_what_its_row_says(name):
     text, told = ROWS[name].text, ROWS[name].told
+    assert told.keys() <= KEYS
     arrays = [eval(formula, vars(np)) for formula in told["arrays"]]
     launch = told.get("launch", {})
     if "kind" in told:
