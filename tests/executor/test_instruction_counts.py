@@ -22,7 +22,7 @@ from public_kernels import public_kernels  # noqa: E402
 
 from gpuprof.errors import CaseFailure  # noqa: E402
 from gpuprof.executor import Definedness, GlobalMemory, launch, load_program  # noqa: E402
-from gpuprof.machine_code.disassembler import disassemble  # noqa: E402
+from gpuprof.machine_code.disassembler import disassemble_together  # noqa: E402
 from gpuprof.machine_code.instruction_counts import MachineCounts, count  # noqa: E402
 from gpuprof.machine_code.linking import link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
@@ -45,17 +45,10 @@ def recorded() -> dict[str, Any]:
     return load_answers(RECORDED)["answers"]
 
 
-@cache
-def listing(code: str) -> str:
-    """Return the machine code of a recorded file as text."""
-    return disassemble(bytes.fromhex(recorded()[code]["cubin"]))
-
-
-def counted_of(case: LaunchCase, code: str) -> MachineCounts:
-    """Count what a public kernel executes, of recorded machine code."""
-    ptx = recorded()[code]["ptx"]
+def counted_of(case: LaunchCase, ptx: str, listing: str) -> MachineCounts:
+    """Count what a public kernel executes, of recorded machine code as text."""
     program = load_program(ptx, case.name, observer=Definedness())
-    machine = read_machine_code(listing(code), case.name)
+    machine = read_machine_code(listing, case.name)
     found = link(machine, ptx, *program.listing)
     memory = GlobalMemory()
     arguments = [
@@ -69,13 +62,21 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
 @cache
 def compared() -> dict[str, tuple[MachineCounts, dict[str, float]]]:
     """Return gpuprof's and the card's counts of every public kernel that can be run as it stands."""
+    answers = {name: recorded().get(f"public {name}", {}) for name in public_kernels()}
+    held = {
+        name: (case, answers[name])
+        for name, case in public_kernels().items()
+        if answers[name].get("key") == case.key and "counters" in answers[name]
+    }
+    codes = {answer["code"]: recorded()[answer["code"]] for _, answer in held.values()}
+    # nvdisasm takes longer to start than to read them all.
+    listings = disassemble_together([bytes.fromhex(code["cubin"]) for code in codes.values()])
+    of_code = dict(zip(codes, listings, strict=True))
     both = {}
-    for name, case in public_kernels().items():
-        answer = recorded().get(f"public {name}", {})
-        if answer.get("key") != case.key or "counters" not in answer:
-            continue
+    for name, (case, answer) in held.items():
+        code = answer["code"]
         try:
-            both[name] = counted_of(case, answer["code"]), answer["counters"]
+            both[name] = counted_of(case, codes[code]["ptx"], of_code[code]), answer["counters"]
         except CaseFailure:  # what the executor does not run is no matter of instructions
             continue
     return both

@@ -81,11 +81,11 @@ CASES = [
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [
     ("streamk", (193, 260, 36), {}),
-    ("streamk_fit", (132, 100, 300), {"SCALE_FIRST": 0}),
-    ("streamk_fit", (132, 100, 300), {}),
+    ("streamk_fit", (132, 100, 100), {"SCALE_FIRST": 0}),
+    ("streamk_fit", (132, 100, 100), {}),
     ("packed", (97, 133, 37), {}),
-    ("realigned", (132, 101, 301), {}),
-    ("realigned_fit", (132, 133, 301), {}),
+    ("realigned", (132, 101, 101), {}),
+    ("realigned_fit", (132, 133, 101), {}),
 ]
 DOUBLES = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]
 #: Of tensor cores: rows of any length are copied by elements; the copy engine takes multiples of 16 bytes.

@@ -9,7 +9,7 @@ from gpuprof import Source, profile
 from gpuprof.commands.profile import exit_code
 from gpuprof.records import replace
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.usefixtures("unread")]
 
 #: Divisions, each of which depends on the one before: they keep the compiler busy for a minute and more.
 BOMB = (
@@ -55,15 +55,15 @@ def test_kernels_that_do_not_end_are_rows_whatever_they_print_and_the_next_is_me
 
 def test_case_that_the_executor_has_no_time_for_is_not_counted_and_no_failure():
     kernels = [kernel("prints", 1, 'while (in) printf("%d\\n", x);')]
-    run = profile(kernels, sizes=[(2048, 2048), (32, 32)], device="sim:h200", timeout_s=2.0, explain=False)
+    run = profile(kernels, sizes=[(2048, 2048), (32, 32)], device="sim:h200", timeout_s=1.0, explain=False)
     large, small = run.cases
     assert large.outcome == "skipped"
-    assert large.reason.startswith("Not counted: the executor did not finish within 2 s")
+    assert large.reason.startswith("Not counted: the executor did not finish within 1 s")
     assert large.reason.endswith("or choose a smaller size: --sizes 1024.")
     assert small.outcome == "timeout"  # so little work takes this long only where it never ends
     tables = '[[require]]\ncondition = "nx == 2048"\nbecause = "its size is fixed"\n'
     fixed = kernel("fixed", 1, 'while (in) printf("%d\\n", x);', tables)
-    options = {"device": "sim:h200", "timeout_s": 2.0, "explain": False}
+    options = {"device": "sim:h200", "timeout_s": 1.0, "explain": False}
     (only,) = profile([fixed], sizes=[(2048, 2048)], **options)
     assert only.reason.endswith("Allow more with --timeout: no smaller size suits this kernel.")
     good = replace(large.record, outcome="ok")
