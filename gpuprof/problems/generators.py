@@ -117,6 +117,7 @@ def check_generator(
 
 def _check_numbers(text: str, name: str, arguments: tuple[_Number, ...], dtype: str) -> None:
     one_type = name in _RANGES and (arguments[0] >= 0 or arguments[1] <= 2**63)
+    one_type |= (name, dtype) == ("constant", "u64")
     least, most = (-(2**63), 2**64) if one_type else (1 - 2**63, 2**63 - 1)
     if any(isinstance(number, int) and not least <= number <= most for number in arguments):
         raise ExpressionError(f"{text!r} holds something that is not a number of 64 bits")

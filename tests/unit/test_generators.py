@@ -52,6 +52,7 @@ def test_integers_of_64_bits_reach_the_end_of_their_range():
     assert made("integers(0, 2**64)", "u64").max() > 2**63
     assert made("integers(-2**63, 2**63)", "i64").max() > 2**62
     assert set(made("integers(2**64 - 2, 2**64)", "u64").tolist()) == {2**64 - 2, 2**64 - 1}
+    assert set(made("constant(2**64 - 1)", "u64").tolist()) == {2**64 - 1}
 
 
 @pytest.mark.parametrize("dtype", ["i32", "u64", "f64"])
