@@ -363,7 +363,7 @@ class _Formula:
             case ast.Subscript() if grammar.arrays:
                 array, index = self._term(node.value), self._index(node.slice)
                 return lambda values: array(values)[index(values)]
-            case ast.Tuple(elts=elements) if grammar.arrays:
+            case ast.Tuple(elts=elements) | ast.List(elts=elements) if grammar.arrays:
                 parts = self._terms(elements)
                 return lambda values: tuple(part(values) for part in parts)
         raise self._not_allowed(node)
@@ -423,6 +423,9 @@ class _Formula:
             case ast.Tuple(elts=elements):
                 parts = [self._index(element) for element in elements]
                 return lambda values: tuple(part(values) for part in parts)
+            case ast.List(elts=elements):  # of elements, where a tuple is one of dimensions
+                parts = self._terms(elements)
+                return lambda values: [int(part(values)) for part in parts]
         return self._term(node)
 
     def _not_allowed(self, node: ast.expr) -> ExpressionError:

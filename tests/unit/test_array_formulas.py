@@ -81,12 +81,13 @@ FUNCTIONS = [
     *("bincount(reshape(i, (3, 4)))", "bincount(i, weights=2 * i, minlength=8)", "arange(n)", "roll(v, 1)"),
     *("roll(x, -1, axis=0)", "pad(v, 2)", "take(v, i % n)", "take(x, (0, 2), axis=0)", "f32(s * x)"),
     *("pad(x, ((0, 1), (2, 0)))", "pad(v, ((0, 3),))"),
-    *("concatenate((v, v))", "concatenate((x, x), axis=1)", "zeros((2, n))", "ones(n)"),
+    *("concatenate((v, v))", "concatenate([x, x], axis=1)", "reshape(x, [n, k])", "zeros((2, n))", "ones(n)"),
 ]
 OPERATORS = [
     *("x + y", "x - v", "x * y", "x / y", "x // y", "x % y", "y ** 2", "x @ transpose(x)", "i & 3", "i | 8"),
     *("i ^ 5", "i << 2", "i >> 1", "-x", "+x", "~i", "i / 2", "i // 2", "x == x", "x != y", "x < y"),
-    *("x <= y", "x > y", "x >= y", "n - 1", "s", "True", "x[0]", "x[-1, 1]", "x[:, 1:]", "(x + y)[1:]"),
+    *("x <= y", "x > y", "x >= y", "n - 1", "s", "True", "x[0]", "x[-1, 1]", "x[[0, -1]]", "x[:, 1:]"),
+    "(x + y)[1:]",
     *("x[::2, None, ::-1]", "x[k - 1, : n // 2]", "x[:, i % n]", "x[x > 0]", "v[None, :] * v[:, None]"),
 ]
 
@@ -149,7 +150,7 @@ REFUSED = [
     *("save(x)", "fromfile(x)"),
     # Python's own constructions.
     *("lambda: x", "lambda x: x", "[x for x in y]", "{x for x in y}", "(x for x in y)", "{1: x}"),
-    *("{x, y}", "[x, y]", "x if s else y", "x and y", "x or y", "x in y", "x not in y", "x is y"),
+    *("{x, y}", "[x, *y]", "x if s else y", "x and y", "x or y", "x in y", "x not in y", "x is y"),
     *("0 < x < 1", "(a := x)", "f'{x}'", "'x'", "b'x'", "1j", "...", "x[...]", "None", "await x"),
     *("yield x", "*x", "x if 1 else y"),
     # Arguments by packing, or of names that a function does not have.
