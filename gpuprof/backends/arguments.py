@@ -266,8 +266,12 @@ def _bind(given: Named, taken: _Taken, problem: Problem, known: _Known) -> Argum
     if isinstance(given, Members):
         return _struct(given, taken, problem, known)
     if isinstance(given, int):
-        is_null = not given and taken.is_pointer
-        return ValueArgument("0", bytes(taken.parameter.nbytes)) if is_null else _size("", given, taken)
+        nbytes = taken.parameter.nbytes
+        if not given and taken.is_pointer:
+            return ValueArgument("0", bytes(nbytes))
+        if taken.parameter.is_float and nbytes in _FLOATS:
+            return ValueArgument(str(given), struct.pack(_FLOATS[nbytes], given))
+        return _size("", given, taken)
     part = given if isinstance(given, ArrayPart) else None
     found = known.get(str(given))
     if isinstance(found, ArraySpec):

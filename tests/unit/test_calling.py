@@ -132,9 +132,9 @@ def test_zero_is_a_null_pointer_and_an_array_of_another_type_is_told_how_to_fit(
 
 def test_arguments_say_what_a_kernel_takes_as_a_header_does():
     code = """struct Row { const float *x; int n; };
-    __global__ void doubled(Row row, float *y) {
+    __global__ void doubled(Row row, float *y, float two) {
         if (threadIdx.x < row.n)
-            y[threadIdx.x] = 2 * row.x[threadIdx.x]; }"""
+            y[threadIdx.x] = two * row.x[threadIdx.x]; }"""
     call = {
         "args": {"x": X[:64], "y": None, "n": 50},
         "expect": {"y": 2 * X[4:54]},
@@ -143,14 +143,14 @@ def test_arguments_say_what_a_kernel_takes_as_a_header_does():
         "device": "sim:h200",
     }
     source = gpuprof.Source(code, "doubled")
-    case = gpuprof.profile(source, **call, arguments=["{x + 4, n}", "y"]).case()
+    case = gpuprof.profile(source, **call, arguments=["{x + 4, n}", "y", "2"]).case()
     assert case.outcome == "ok", case.reason
     for wrong, told in {
         "{x, m}": "has no argument 'm'",
         "{x, 2 +}": r"argument '2 \+' cannot be used",
     }.items():
         with pytest.raises(gpuprof.InputError, match=told):
-            gpuprof.profile(source, **call, arguments=[wrong, "y"])
+            gpuprof.profile(source, **call, arguments=[wrong, "y", "2"])
 
 
 @pytest.fixture(scope="module")
