@@ -118,9 +118,9 @@ class _Search:
             with suppress(CaseSkipped):  # blocks that wait for each other are looked at where they are few
                 as_run = self._backend.samples(case)
         if as_run is not None:
-            # Where its sample left doubts, the whole grid was run.
-            if not self._look(case, as_run) and as_run != whole:
-                self._look(case, whole)
+            # Where its sample left doubts, the whole grid was run; it may be right in its first launch.
+            if not self._look(case, as_run, REPETITIONS) and as_run != whole:
+                self._look(case, whole, REPETITIONS)
             return
         room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
         fits = self._backend.problem_bytes(case.problem) <= room

@@ -197,6 +197,18 @@ def test_a_wrong_result_is_a_row_with_the_element():
     assert "y[0] is 1, expected 0" in case.reason
 
 
+def test_what_a_later_launch_alone_shows_is_explained():
+    code = """__device__ int runs;
+    __global__ void once(const float *x, float *y) {
+        y[threadIdx.x] = runs ? 0 : x[threadIdx.x];
+        __syncthreads();
+        runs = 1; }"""
+    call = {"args": {"x": X[1:65], "y": None}, "expect": {"y": X[1:65]}, "grid": 1, "block": 64}
+    case = gpuprof.profile(gpuprof.Source(code, "once"), **call, device="sim:h200").case()
+    assert case.reason.startswith("Right in its first launch, wrong in a later one")
+    assert (case.explanation.line, case.explanation.repetition) == (3, 2)
+
+
 def test_an_output_given_as_none_starts_poisoned():
     run = axpy(args={"n": 1000, "a": 2.0, "x": X, "y": None}, expect={"y": 2 * X})
     assert "y[0] is nan" in run.cases[0].reason
