@@ -130,6 +130,11 @@ def test_right_where_tiles_are_cut_off(name, size, params):
     assert measurement.outcome == "ok", measurement.reason
 
 
+def test_of_a_short_k_little_beyond_it_is_multiplied():
+    measurement = measure("splitk_tall", (64, 64, 69))
+    assert measurement.counters["ffma_thread_instructions"].value == 64 * 64 * 72
+
+
 @pytest.mark.parametrize(
     ("name", "size", "card"),
     [

@@ -158,6 +158,8 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define THREADS BLOCK_X
 #define WARPS (THREADS / 32 / WARPS_M) // each takes its own k
 #define WARP_K (TILE_K / WARPS)  // k of a tile that one warp takes
+// And of the last tile, of which less may exist. Of a long K that is not worth a branch between products.
+#define LAST_K (A_ROW > 9 * TILE_K ? WARP_K : ((A_ROW - 1) % TILE_K / 4 + WARPS) / WARPS * 4)
 #define A_PITCH (TILE_K + 4)     // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (TILE_K * BN)
@@ -284,10 +286,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
 
         // Compute this warp's k: four at a time of A, whose rows lie along k.
         const int stage = tile % DEEP;
-        const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp * WARP_K;
-        const float *b_rows = Bs + stage * B_STAGE + warp * WARP_K * BN + n_thread;
+        const bool is_last = LAST_K < WARP_K && part == CLUSTER * SHARES - 1 && tile == depth - 1;
+        const int own_k = warp * (is_last ? LAST_K : WARP_K);
+        const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + own_k;
+        const float *b_rows = Bs + stage * B_STAGE + own_k * BN + n_thread;
 #pragma unroll 16
         for (int k0 = 0; k0 < WARP_K; k0 += 4) {
+            if (k0 == LAST_K && is_last)
+                break;
             float a[ROWS][4];
 #pragma unroll
             for (int i = 0; i < ROWS; ++i)
