@@ -313,6 +313,12 @@ def test_a_kernel_of_two_types_is_chosen_by_the_rules_of_each(size, dtype, chose
     assert choose(find_kernel("gemm", "by_size"), problem, H200).id == chosen
 
 
+def test_a_narrow_c_has_tiles_of_fewer_columns():
+    kernel, problem = find_kernel("gemm", "splitk_fit"), Gemm(6479, 75, 295)
+    assert configure(kernel, problem, kernel.block, {}, H200).launches[0].grid[0] == 3
+    assert choose(find_kernel("gemm", "by_size"), problem, H200).id == "splitk_fit"
+
+
 def test_file_of_ones_own(tmp_path):
     path = write_transpose_kernel(tmp_path, "mine")
     kernel = named_kernel("transpose", path)

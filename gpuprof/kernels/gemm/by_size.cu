@@ -112,85 +112,85 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "2110000 + 3550 * CYCLES + 1770 * COPIES"
+least = "574000 + 4470 * CYCLES + 1410 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "1500000 + 852 * CYCLES + 664 * WRITES + 88600 * WAITS"
+least = "1240000 + 852 * CYCLES + 703 * WRITES + 83600 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "2080000 + 1520 * CYCLES + 1920 * COPIES + 240000 * WAITS + 65900 * WRITES"
+least = "2080000 + 1620 * CYCLES + 2140 * COPIES + 189000 * WAITS + 52000 * WRITES"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2210000 + 923 * CYCLES + 2200 * COPIES + 51800 * WAITS + 48100 * WRITES"
+least = "2210000 + 923 * CYCLES + 2020 * COPIES + 59800 * WAITS + 43700 * WRITES"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "4140000 + 890 * CYCLES + 800 * COPIES + 38300 * WRITES"
+least = "3010000 + 890 * CYCLES + 781 * COPIES + 47800 * WRITES"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "2500000 + 761 * CYCLES + 830 * COPIES + 163000 * WAITS + 20000 * WRITES + 1010000 * JOINS"
+least = "1860000 + 759 * CYCLES + 718 * COPIES + 227000 * WAITS + 21100 * WRITES + 1100000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "3490000 + 688 * CYCLES + 1520 * COPIES + 226000 * WAITS + 3060 * WRITES + 1890000 * JOINS"
+least = "3160000 + 688 * CYCLES + 1490 * COPIES + 237000 * WAITS + 3060 * WRITES + 1820000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "3570000 + 646 * CYCLES + 14000 * WRITES"
+least = "3090000 + 646 * CYCLES + 14800 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C, or one for each block."
 
 [[choose]]
 kernel = "streamk_small"
 when = "real_bytes == 4"
-least = "8530000 + 663 * CYCLES + 3990 * WRITES"
+least = "8530000 + 663 * CYCLES + 3980 * WRITES"
 because = "Tiles of half the size where still less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "4780000 + 572 * CYCLES + 5370 * WRITES + 5120 * WAITS"
+least = "10800000 + 572 * CYCLES + 4460 * WRITES + 4430 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "12500000 + 678 * CYCLES + 6660 * WRITES"
+least = "11900000 + 678 * CYCLES + 6990 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "realigned_fit"
 when = "real_bytes == 4"
-least = "6610000 + 728 * CYCLES + 10100 * WRITES"
+least = "6940000 + 728 * CYCLES + 9500 * WRITES"
 because = "The same of a low or narrow C: tiles of half the size."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "6520000 + 635 * CYCLES + 600 * COPIES + 4430 * WRITES + 18500 * WAITS"
+least = "6200000 + 635 * CYCLES + 600 * COPIES + 4430 * WRITES + 18300 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "755 * CYCLES + 4750 * WRITES"
+least = "692 * CYCLES + 5650 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

@@ -95,7 +95,7 @@ dynamic_shared_bytes = "max(DEEP * (BM * (TILE_K + 4) + BN * TILE_K), block_x //
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
 LANES_N = 8
-COLS = "TN if TN else 4 if K <= 97 else 8" # of C per thread
+COLS = "TN if TN else 4 if K <= 97 or cdiv(N, 32) * 5 <= cdiv(N, 64) * 8 else 8" # of C per thread: few where more would lie beyond a narrow C
 BN = "LANES_N * COLS" # columns of C per block
 OF_64 = "cdiv(cdiv(M, 64) * cdiv(N, BN), sm_count) * 64" # rows of C for the SM that has most, where a tile has 64
 OF_96 = "cdiv(cdiv(M, 96) * cdiv(N, BN), sm_count) * 96" # and where it has 96
@@ -123,7 +123,7 @@ JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
 
 [parameters]
 TM = 8        # rows of C per thread; 0: as many as fit
-TN = 8        # columns of C per thread; 0: 4 where K is short, else 8
+TN = 8        # columns of C per thread; 0: 4 where K is short or C is narrow, else 8
 BK = 64       # k per tile; 0: 32, or 16 where fewer then lie beyond K
 STAGES = 2    # tiles in flight; 0: as the tile needs them
 TALL = 1      # warps that have rows of their own, while the others share k; 0: four, or two where an SM has two such blocks at most and no more to do so
