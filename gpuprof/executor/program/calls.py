@@ -187,8 +187,9 @@ class _Inliner:
             elif item.opcode[0] == "mov" and isinstance(of := item.operands[-1], Sym) and of.name in passed:
                 if (name := passed[of.name]) not in self.in_memory:
                     raise _HeldInMemory(name)
-                self._place(name, item.line)
-                yield replace(item, operands=(item.operands[0], Sym(name, of.offset)))
+                yield self._in_memory(
+                    item, name, replace(item, operands=(item.operands[0], Sym(name, of.offset)))
+                )
             else:
                 yield item
 
@@ -229,16 +230,18 @@ class _Inliner:
 
     def _access(self, item: Instruction, name: str, memory: Mem) -> Instruction:
         """Return a load or store of local memory in the place of one of a `.param` variable."""
-        self._place(name, item.line)
         moved = Mem(Sym(name), memory.offset)
         operands = tuple(moved if operand is memory else operand for operand in item.operands)
-        return replace(item, opcode=(item.opcode[0], "local", *item.opcode[2:]), operands=operands)
+        opcode = (item.opcode[0], "local", *item.opcode[2:])
+        return self._in_memory(item, name, replace(item, opcode=opcode, operands=operands))
 
-    def _place(self, name: str, line: int) -> None:
+    def _in_memory(self, item: Instruction, name: str, placed: Instruction) -> Instruction:
+        """Return `placed`, once there is memory for a `.param` variable; or what stops who reaches it."""
         if all(variable.name != name for variable in self.variables):
             if name not in self.sizes:
-                raise UnsupportedInstruction(_UNEVEN, line)
+                return replace(item, opcode=(_UNEVEN,), operands=())
             self.variables.append(Variable(name, "local", 16, self.sizes[name]))
+        return placed
 
     def _guarded(
         self, item: Instruction, expanded: Callable[[Instruction], Iterator[Instruction | Label]]
@@ -357,7 +360,7 @@ class _Inliner:
             # What a call writes would be unknown; a thread that reaches it is stopped there.
             yield replace(item, opcode=(f"call of {name}",), operands=())
         elif self.graph.together(name) and self.in_memory & {*results, *arguments}:
-            raise UnsupportedInstruction(_UNEVEN, item.line)
+            yield replace(item, opcode=(_UNEVEN,), operands=())
         elif inner := next((r for r in self.recursions if name in r.functions), None):
             yield inner.call(name, item, results, arguments)
         elif together := self.graph.together(name):

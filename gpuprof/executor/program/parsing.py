@@ -31,6 +31,7 @@ from gpuprof.executor.program.variables import TYPE_BYTES, declared, split_opera
 from gpuprof.ptx_directives import launch_limits, target_of_ptx
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ALIAS = re.compile(r"\.alias\s+([\w$]+)\s*,\s*([\w$]+)")
 _OPAQUE = re.compile(r"\.(?:tex|sampler|surf)ref\b")
 _HEADER = re.compile(r"\.(entry|func)\b")
 _BEGINS = re.compile(
@@ -55,6 +56,7 @@ def parse(text: str) -> Module:
     architecture, _ = target_of_ptx(text) or (0, "")
     module = Module(architecture)
     own_lines = not LOCATION.search(text)
+    aliases: list[tuple[str, str]] = []
     position = 0
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
@@ -76,6 +78,8 @@ def parse(text: str) -> Module:
                 position = end + 1
         elif _OPAQUE.search(head):
             continue  # what reads a texture by such a variable is told
+        elif alias := _ALIAS.match(head):
+            aliases.append(alias.groups())
         elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
             if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
                 end = text.index(";", position)
@@ -83,6 +87,9 @@ def parse(text: str) -> Module:
             module.variables += declared(head)
         elif stop == "{":
             position = _matching_brace(text, position) + 1
+    for name, of in aliases:
+        if function := module.functions.get(of):
+            module.functions[name] = replace(function, name=name)
     return module
 
 
@@ -300,6 +307,8 @@ class _Body:
         """The moves of the elements of a vector, all read before any is written."""
         kind, (to, of) = item.opcode[2], item.operands
         assert isinstance(to, Vec)
+        if isinstance(of, Special):  # `%tid` in one
+            of = Vec((*(Special(f"{of.name}.{axis}") for axis in "xyz"), Imm(0))[: len(to.items)])
         assert isinstance(of, Vec)
         held = [Reg(f"{kind}@{part}") for part in range(len(to.items))]
         self.function.registers.update({each.name: kind for each in held})
