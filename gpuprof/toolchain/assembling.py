@@ -208,8 +208,9 @@ def assemble_with(path: Path, ptx: str, name: str, *, target: str) -> tuple[byte
 
 
 def _refused(name: str, log: str) -> CompileError:
-    first = next((line for line in log.splitlines() if "error" in line or "fatal" in line), "it says nothing")
+    told = re.search(r"^ptxas\s+(?:.*?, (line \d+); )?(?:error|fatal)\s*:\s*(.*?)\.*$", log, re.MULTILINE)
+    where, first = told.groups(default="") if told else ("", "it says nothing")
     fix = ""
     if _TOO_NEW in log:
         fix = f"A newer ptxas takes it: pip install -U {_PACKAGE}. Or compile it with an older toolkit."
-    return CompileError(f"ptxas refuses {name}: {first.removeprefix('ptxas ').strip()}.", log=log, fix=fix)
+    return CompileError(f"ptxas refuses {name}{where and ', '}{where}: {first}.", log=log, fix=fix)

@@ -157,6 +157,8 @@ def numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionC
     from numba import typeof, void
     from numba.cuda import compiler, dispatcher
 
+    if not hasattr(compiler, "compile_all"):  # Numba's own target, which it no longer keeps up
+        raise ValueError("this Numba's own cuda is too old: pip install -U numba-cuda")
     target = divmod(int(arch.removeprefix("sm_")), 10)
     # What it calls is compiled for the current device, be it another or none; this process compiles no more.
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=target)

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a program asks of CuTe DSL's functions, with a stand-in for its compiler: NVRTC, called as CuTe is."""
+"""What a program asks of CuTe DSL's functions, with a stand-in for its compiler: NVRTC, called as CuTe is.
+
+And of Numba's, whose own package for CUDA is missing.
+"""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -10,6 +13,7 @@ import pytest
 from compile_support import compile_source
 
 import gpuprof
+from gpuprof.toolchain.function_compilers import numba_code
 from gpuprof.toolchain.nvrtc import compiler_options
 
 SOURCE = """extern "C" __global__ void __launch_bounds__(THREADS) scaled(float *x, float *y, float a, int n) {
@@ -110,3 +114,11 @@ def test_what_does_not_fit_is_told():
     assert "holds at most 128 threads" in profiled(function, block=256).case().reason
     with pytest.raises(gpuprof.InputError, match="scale takes x, y, a, factor, n, and args has x"):
         gpuprof.profile(function, args={"x": X}, expect={"x": X}, grid=1, block=1)
+
+
+def test_numba_without_its_package_for_cuda_is_told_what_is_missing(monkeypatch):
+    cuda = SimpleNamespace(compiler=SimpleNamespace(), dispatcher=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "numba", SimpleNamespace(typeof=type, void=print, cuda=cuda))
+    monkeypatch.setitem(sys.modules, "numba.cuda", cuda)
+    with pytest.raises(ValueError, match="pip install -U numba-cuda"):
+        numba_code(print, {}, "sm_90")
