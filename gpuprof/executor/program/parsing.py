@@ -88,8 +88,8 @@ def parse(text: str) -> Module:
         elif stop == "{":
             position = _matching_brace(text, position) + 1
     for name, of in aliases:
-        if function := module.functions.get(of):
-            module.functions[name] = replace(function, name=name)
+        if of in module.functions:
+            module.functions[name] = replace(module.functions[of], name=name)
     return module
 
 
