@@ -79,7 +79,7 @@ def parse(text: str) -> Module:
         elif _OPAQUE.search(head):
             continue  # what reads a texture by such a variable is told
         elif alias := _ALIAS.match(head):
-            aliases.append(alias.groups())
+            aliases.append((alias[1], alias[2]))
         elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
             if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
                 end = text.index(";", position)
@@ -308,7 +308,8 @@ class _Body:
         kind, (to, of) = item.opcode[2], item.operands
         assert isinstance(to, Vec)
         if isinstance(of, Special):  # `%tid` in one
-            of = Vec((*(Special(f"{of.name}.{axis}") for axis in "xyz"), Imm(0))[: len(to.items)])
+            axes: list[Operand] = [Special(f"{of.name}.{axis}") for axis in "xyz"]
+            of = Vec((*axes, Imm(0))[: len(to.items)])
         assert isinstance(of, Vec)
         held = [Reg(f"{kind}@{part}") for part in range(len(to.items))]
         self.function.registers.update({each.name: kind for each in held})
