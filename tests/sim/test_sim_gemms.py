@@ -81,8 +81,8 @@ CASES = [
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [
     ("streamk", (193, 260, 36), {}),
-    ("streamk_fit", (132, 100, 100), {"SCALE_FIRST": 0}),
-    ("streamk_fit", (132, 100, 100), {}),
+    ("streamk_fit", (132, 100, 300), {"SCALE_FIRST": 0}),
+    ("streamk_fit", (132, 100, 300), {}),
     ("packed", (97, 133, 37), {}),
     ("realigned", (132, 101, 101), {}),
     ("realigned_fit", (132, 133, 101), {}),
