@@ -269,8 +269,8 @@ def _bind(given: Named, taken: _Taken, problem: Problem, known: _Known) -> Argum
         nbytes = taken.parameter.nbytes
         if not given and taken.is_pointer:
             return ValueArgument("0", bytes(nbytes))
-        if taken.parameter.is_float and nbytes in _FLOATS:
-            return ValueArgument(str(given), struct.pack(_FLOATS[nbytes], given))
+        if content := _as_float(given, taken.parameter):
+            return ValueArgument(str(given), content)
         return _size("", given, taken)
     part = given if isinstance(given, ArrayPart) else None
     found = known.get(str(given))
@@ -346,6 +346,16 @@ def _size(name: str, value: int, taken: _Taken) -> Argument | str:
     return ValueArgument(name or str(value), value.to_bytes(nbytes, "little", signed=value < 0))
 
 
+def _as_float(value: float, parameter: Parameter) -> bytes:
+    """What a floating-point parameter is passed; nothing where it holds no such number, or is another."""
+    if not parameter.is_float or parameter.nbytes not in _FLOATS:
+        return b""
+    try:
+        return struct.pack(_FLOATS[parameter.nbytes], value)
+    except (OverflowError, struct.error):  # beyond the largest
+        return b""
+
+
 def _number(name: str, problem: Problem, taken: _Taken) -> Argument | str:
     """A scalar: whatever the kernel takes it as, it is the number that the reference computes with."""
     kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
@@ -356,8 +366,8 @@ def _number(name: str, problem: Problem, taken: _Taken) -> Argument | str:
             content = bytes(parameter.nbytes)
         elif taken.is_integer_of(1) and -(2 ** (bits - 1)) <= value < 2**bits:
             content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0)
-    elif parameter.is_float and parameter.nbytes in _FLOATS:
-        content = struct.pack(_FLOATS[parameter.nbytes], value)
+    elif as_float := _as_float(value, parameter):
+        content = as_float
     elif parameter.is_struct or (kind.nbytes == _HALF_BYTES and not taken.written.type):
         # A half is a struct of its bits, and only bits to LLVM; it may stand for a number that it holds.
         half = problem.scalar_type(name) if kind.nbytes == _HALF_BYTES else problem.dtype

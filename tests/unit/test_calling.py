@@ -153,6 +153,20 @@ def test_arguments_say_what_a_kernel_takes_as_a_header_does():
             gpuprof.profile(source, **call, arguments=[wrong, "y", "2"])
 
 
+@pytest.mark.parametrize(("scalars", "given"), [({"a": 1e300}, "a"), ({}, "1" + "0" * 46)])
+def test_a_number_that_no_float_holds_is_refused(scalars, given):
+    run = gpuprof.profile(
+        gpuprof.Source("__global__ void set(float *y, float a) { y[threadIdx.x] = a; }", "set"),
+        args={"y": None, **scalars},
+        expect={"y": X[:32]},
+        arguments=["y", given],
+        grid=1,
+        block=32,
+        device="sim:h200",
+    )
+    assert f"`float a`, a 4-byte float, and {given} is a" in run.case().reason
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where arrays lie while they are measured."""
