@@ -29,7 +29,7 @@ from gpuprof.problems.sizes import split_list
 from gpuprof.records import grouped, replace
 from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
-from gpuprof.text import KERNEL_ENDINGS, Extent
+from gpuprof.text import KERNEL_ENDINGS, Extent, listed
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16
@@ -231,6 +231,12 @@ def make_request(
             f"There is no {operation.name} kernel: no kernel file stands beside operation.toml.",
             fix="Name one with -k; gpuprof new writes one to start from.",
         )
+    written = _types_of([selection.kernel for selection in chosen], ladder)
+    if kind not in written:
+        raise InputError(
+            f"None of these {operation.name} kernels is written for {kind}, but for {listed(written)}.",
+            fix=f"Choose such a --dtype, or give a kernel for {kind} with -k FILE.",
+        )
     chosen = tuple(replace(one, kernel=ladder.of_type(one.kernel, kind)) for one in chosen)
     _check_blocks([selection.kernel for selection in chosen], blocks, chosen=bool(selections))
     request = Request(
@@ -248,10 +254,15 @@ def make_request(
 
 def _type_for(selections: Sequence[Selection], ladder: Ladder) -> str:
     """FP32 where a kernel is written for it, otherwise the first type that one is written for."""
-    kernels = [selection.kernel for selection in selections] or list(ladder.rungs)
-    kernels += [ladder.find(choice.kernel) for kernel in kernels for choice in kernel.choices]
-    written = [dtype for kernel in kernels for dtype in kernel.dtypes]
+    written = _types_of([selection.kernel for selection in selections] or ladder.rungs, ladder)
     return USUAL if USUAL in written else next(iter(written), USUAL)
+
+
+def _types_of(kernels: Iterable[Kernel], ladder: Ladder) -> tuple[str, ...]:
+    """Each type that one of them, or a kernel that one of them chooses, is written for."""
+    found = list(kernels)
+    found += [ladder.find(choice.kernel) for kernel in found for choice in kernel.choices]
+    return tuple(dict.fromkeys(dtype for kernel in found for dtype in kernel.dtypes))
 
 
 def as_asked(request: Request, options: RunOptions) -> Request:
