@@ -74,6 +74,31 @@ def test_storing_what_is_there_to_what_is_read_only_is_no_fault(kind):
     np.testing.assert_array_equal(table.array(), content)
 
 
+@pytest.mark.parametrize("changes", [False, True])
+def test_an_update_of_what_is_read_only_may_leave_it_as_it_is(changes):
+    """Whole blocks update one element each, as a lock is tried: read by `atomicAdd(lock, 0)`, then taken."""
+    source = f"""extern "C" __global__ void k(int *lock, int *out) {{
+    if (threadIdx.x == 0) {{
+        out[blockIdx.x] = atomicAdd(lock + blockIdx.x % 2, 0) + atomicCAS(lock + 1, 9, 1);
+        atomicCAS(lock + blockIdx.x % 2, {int(not changes)}, 1); // planted
+    }}
+}}"""
+    program, memory = cuda_program(source), GlobalMemory()
+    lock = memory.allocate(np.array([0, 7], np.int32), "lock", read_only=True)
+    out = memory.allocate(np.zeros(6, np.int32), "out")
+    grid, arguments = (6, 1, 1), [lock, out]
+    if changes:
+        with pytest.raises(KernelFault) as raised:
+            launch(program, grid, (64, 1, 1), arguments, memory)
+        fault = raised.value
+        assert (fault.kind, fault.block, fault.thread) == (FaultKind.READ_ONLY, (0, 0, 0), (0, 0, 0))
+        assert fault.detail.endswith("of lock, element 0 of 2")
+    else:
+        launch(program, grid, (64, 1, 1), arguments, memory)
+        assert out.array().tolist() == [7, 14] * 3
+    assert lock.array().tolist() == [0, 7]
+
+
 @pytest.mark.parametrize(
     ("warps", "index", "sync", "reader", "writer"),
     [

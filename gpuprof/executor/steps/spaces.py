@@ -102,20 +102,25 @@ class GlobalSpace:
         """Change elements in place, counted as one access."""
         old = np.zeros(batch.shape, dtype=moved_dtype(self.request.size))
         for buffer, part in self._counted_parts(batch, address, mask, "updates", in_turn=True):
-            if buffer.read_only:
-                self._fault(batch, address, part.lanes, "updates", FaultKind.READ_ONLY)
             lanes = np.broadcast_to(part.lanes, old.shape)
             places = self._index(buffer, address, part)
             index = np.broadcast_to(places, old.shape)[lanes]
-            buffer.combined = True
             failed = None
-            if batch.events.address_only:
-                buffer.mark(index, self.request.size)
-            else:
-                content = buffer.changeable(self.request.size)
+            if not batch.events.address_only:
+                known = buffer.view(self.request.size)
+                content = known.copy() if buffer.read_only else buffer.changeable(self.request.size)
                 old[lanes] = apply(content, index, lanes, self.is_global).view(old.dtype)
-                buffer.store(index, content[index], self.request.size)
+                if buffer.read_only:
+                    changed = np.zeros_like(lanes)
+                    changed[lanes] = differ(known[index], content[index])
+                    if changed.any():
+                        self._fault(batch, address, changed, "updates", FaultKind.READ_ONLY)
+                else:
+                    buffer.store(index, content[index], self.request.size)
                 failed = _failed(old, lanes, expected)
+            elif not buffer.read_only:
+                buffer.mark(index, self.request.size)
+            buffer.combined |= not buffer.read_only
             batch.events.tell("update", buffer, failed, **self.request.access(places, part))
         return old
 
@@ -160,8 +165,9 @@ class GlobalSpace:
     def _fault(
         self, batch: Batch, address: Lanes, bad: Bools, verb: str, kind: FaultKind = FaultKind.OUT_OF_BOUNDS
     ) -> NoReturn:
+        bad, addresses = np.broadcast_arrays(bad, address)
         position = first_true(bad)
-        start = int(np.broadcast_to(address, bad.shape)[position]) + self.request.offset
+        start = int(addresses[position]) + self.request.offset
         buffer, where = batch.memory.nearest(start), "where nothing is allocated"
         if 0 <= start < _NEAR_NULL:
             where += ": a null pointer"
