@@ -207,9 +207,14 @@ def assemble_with(path: Path, ptx: str, name: str, *, target: str) -> tuple[byte
     return cubin, log
 
 
+def first_refusal(log: str) -> tuple[str, str] | None:
+    """The line of the PTX, if it is told, and the words of the first error in what a ptxas printed."""
+    told = re.search(r"^ptxas\S*\s+(?:.*?, (line \d+); )?(?:error|fatal)\s*:\s*(.*?)\.*$", log, re.MULTILINE)
+    return (told[1] or "", told[2]) if told else None
+
+
 def _refused(name: str, log: str) -> CompileError:
-    told = re.search(r"^ptxas\s+(?:.*?, (line \d+); )?(?:error|fatal)\s*:\s*(.*?)\.*$", log, re.MULTILINE)
-    where, first = told.groups(default="") if told else ("", "it says nothing")
+    where, first = first_refusal(log) or ("", "it says nothing")
     fix = ""
     if _TOO_NEW in log:
         fix = f"A newer ptxas takes it: pip install -U {_PACKAGE}. Or compile it with an older toolkit."

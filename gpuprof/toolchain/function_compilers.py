@@ -27,6 +27,7 @@ from gpuprof.cubin_file import function_of
 from gpuprof.errors import foreign
 from gpuprof.ptx_directives import ptx_entries
 from gpuprof.text import Extent
+from gpuprof.toolchain.assembling import first_refusal
 from gpuprof.toolchain.cuda_headers import find_cuda_headers
 from gpuprof.toolchain.nvrtc import compile_entries, nvrtc_version
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram
@@ -318,6 +319,8 @@ def _told(error: BaseException, function: Any) -> str:
     reason = error
     while reason.__cause__ and str(reason).endswith("^"):  # of what it calls: why, is told there
         reason = reason.__cause__
+    if refused := first_refusal(str(reason)):  # the line is of PTX that is gone
+        return f"Triton does not compile it: its ptxas refuses the PTX: {refused[1]}."
     lines = [line.strip() for line in str(reason).splitlines() if line.strip(" ^\t")]
     what = lines[-1] if lines else traceback.format_exception_only(error)[-1].strip()
     place = _PLACE.search(str(error))

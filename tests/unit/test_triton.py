@@ -182,6 +182,20 @@ def test_why_what_it_calls_is_not_compiled_is_told():
     assert case.reason.endswith(": no bits.")
 
 
+def test_what_its_ptxas_refuses_is_told_without_the_command_that_would_show_it():
+    def warmup(self, **given):
+        raise RuntimeError(
+            "PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"
+            "ptxas-new /tmp/a.ptx, line 9; error   : Modifiers '.a' and '.b' exclude each other\n"
+            "ptxas-new fatal   : Ptx assembly aborted due to errors\n\nRepro command: ptxas-new /tmp/a.ptx\n"
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JITFunction, "warmup", warmup)
+        (case,) = profiled().cases
+    assert case.reason.endswith(": its ptxas refuses the PTX: Modifiers '.a' and '.b' exclude each other.")
+
+
 def test_an_output_that_is_to_be_made_is_there_for_heuristics_and_grids():
     heuristics = Tuned(FUNCTION, values={"BLOCK": lambda args: 256 if args["out"] is not None else 13})
     (case,) = profiled(
