@@ -165,8 +165,9 @@ def declared_parameters(
 
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict|__grid_constant__)\b")
 _DECLARATION = re.compile(
-    r"(?P<base>[\w:<>,\s]+?)\s*(?P<stars>[*&\s]*)(?:\b(?P<name>[A-Za-z_]\w*)\s*(?P<array>\[[^\[\]]*\])?)"
+    r"(?P<base>[\w:<>,\s]+?)\s*(?P<stars>[*&\s]*)(?:\b(?P<name>[A-Za-z_]\w*)(?P<array>(?:\s*\[[^\[\]]*\])*))"
 )
+_TO_ARRAY = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*\[.*")
 #: A longer declaration is no parameter that anybody wrote.
 _LONGEST_DECLARATION = 500
 
@@ -185,8 +186,8 @@ def _template_values(parameters: Sequence[str], arguments: str) -> dict[str, str
 
 
 def declaration(text: str, known: Mapping[str, str]) -> Declared:
-    """What a declaration such as `const real *__restrict__ in` says."""
-    plain = " ".join(_QUALIFIERS.sub(" ", text).split())
+    """What a declaration such as `const real *__restrict__ in` says; arrays of arrays are of elements."""
+    plain = _TO_ARRAY.sub(r"*\1", " ".join(_QUALIFIERS.sub(" ", text).split()))
     match = _DECLARATION.fullmatch(plain) if len(plain) <= _LONGEST_DECLARATION else None
     if match is None:
         return Declared(text, "", "")

@@ -174,7 +174,7 @@ def test_a_pointer_is_held_against_the_element_type(written, element, fits):
         ),
         ("// k(int)\nvoid k(int);\n__global__ void k(double a)", ("double",)),
         ("__global__ void other(int a)", None),
-        ("__global__ void k(int (*f)(int))", ("",)),
+        ("__global__ void k(int (*f)(int), float x[][4][N], int (*const y)[4])", ("", "float *", "int *")),
         ("__global__ void k(int, float)", ("", "")),
         (
             "template <class T, int N = 4> __global__ void k(T (&x)[N], const T *y, int z[N])",
