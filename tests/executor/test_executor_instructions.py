@@ -4,13 +4,14 @@
 
 import itertools
 import math
+import re
 
 import ml_dtypes
 import numpy as np
 import pytest
-from executor_harness import refused, run_cuda, run_instruction
+from executor_harness import PTX_HEAD, exact_fma, refused, run_cuda, run_instruction
 
-from gpuprof.executor import load_program
+from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.special_registers import Surroundings
 
@@ -127,6 +128,112 @@ def test_packed_halves_are_compared_each_by_itself(dtype):
         source = f".reg .pred z; setp.lt.{kind}x2 {text}, a, b;"
         got = run_instruction(source, ("b32", "b32"), "pred", *words)
         np.testing.assert_array_equal(got, less[:, half])
+
+
+def _floats(count: int, dtype=np.float32) -> np.ndarray:
+    """Numbers of all kinds: sums that cancel, ties, subnormals, infinities, NaNs."""
+    rng = np.random.default_rng(7)
+    scale = 2.0 ** rng.integers(-12, 12, count)
+    values = (rng.integers(-(1 << 11), 1 << 11, count) * scale).astype(dtype)
+    values[:9] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 3e-5, 2.0**-20]
+    return rng.permutation(values)
+
+
+#: What Blackwell's instructions on two floats compute of each, and the same in NumPy.
+PAIRS = {
+    "add.rn.f32x2 d, a, b;": np.add,
+    "sub.f32x2 d, a, b;": np.subtract,
+    "mul.rn.f32x2 d, a, b;": np.multiply,
+    "fma.rn.f32x2 d, a, b, c;": exact_fma,
+    "mul.f32x2 d, a, b; add.f32x2 d, d, c;": exact_fma,
+    "mul.f32x2 d, a, b; sub.f32x2 d, c, d;": lambda a, b, c: exact_fma(-a, b, c),
+    "mul.rn.f32x2 d, a, b; add.rn.f32x2 d, d, c;": lambda a, b, c: a * b + c,
+}
+
+
+@pytest.mark.parametrize("text", PAIRS)
+def test_two_floats_of_a_register_are_computed_each_by_itself(text):
+    """A product and its sum are rounded once where ptxas makes FFMA2 of them."""
+    columns = [_floats(256), _floats(512)[256:], _floats(1024)[768:]][: 2 + ("c" in text)]
+    words = [column.view(np.uint64) for column in columns]
+    got = run_instruction(text, ("b64",) * len(words), "b64", *words).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(got, PAIRS[text](*columns))
+
+
+#: What takes halves, makes them floats, and rounds once.
+MIXED = {
+    "add.rn.f32.{} d, a, b;": lambda a, b: a + b,
+    "sub.f32.{} d, a, b;": lambda a, b: a - b,
+    "add.rz.f32.{} d, a, b;": lambda a, b: toward_zero(a.astype(np.float64) + b.astype(np.float64)),
+    "fma.rn.f32.{} d, a, a, b;": lambda a, b: exact_fma(a, a, b),
+}
+
+
+def toward_zero(value: np.ndarray) -> np.ndarray:
+    """Round float64 to float32 so that no size grows."""
+    near = value.astype(np.float32)
+    return np.where(np.abs(near) > np.abs(value), np.nextafter(near, np.float32(0)), near)
+
+
+@pytest.mark.parametrize("text", MIXED)
+@pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_halves_are_widened_before_they_meet_a_float(text, kind, dtype):
+    floats = _floats(512)[256:]
+    halves = np.clip(_floats(256), -60000, 60000).astype(dtype)
+    got = run_instruction(text.format(kind), ("b16", "f32"), "f32", halves.view(np.uint16), floats)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(got, MIXED[text](halves.astype(np.float32), floats))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("min.f32 d, a, b, c;", lambda *of: np.fmin.reduce(of)),
+        ("max.NaN.f32 d, a, b, c;", lambda *of: np.maximum.reduce(of)),
+        ("max.abs.f32 d, a, b, c;", lambda *of: np.fmax.reduce(np.abs(of))),
+    ],
+)
+def test_the_least_and_the_greatest_of_three(text, expected):
+    columns = [_floats(256), _floats(512)[256:], _floats(1024)[768:]]
+    got = run_instruction(text, ("f32",) * 3, "f32", *columns)
+    np.testing.assert_array_equal(got, expected(*columns))
+
+
+def test_an_operand_that_nobody_reads_is_refused():
+    with pytest.raises(UnsupportedInstruction, match=re.escape("`add.f32` (line 5)")):
+        load_program(PTX_HEAD + ".visible .entry k()\n{ .reg .f32 a; add.f32 a, a, a, a;\nret; }", "k")
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize(
+    ("modifiers", "combine"),
+    [
+        ("min", np.fmin),
+        ("max", np.fmax),
+        ("max.NaN", np.maximum),
+        ("min.abs", lambda one: np.fmin.reduce(np.abs(one), axis=1)),
+    ],
+)
+def test_warps_reduce_floats(modifiers, combine, half):
+    """Zeros have an order; a NaN loses, unless it is to win or there is nothing else."""
+    given = _floats(128).reshape(4, 32)
+    given[1] = [0.0, 0.0, -0.0, -0.0] * 8
+    given[2] = np.nan
+    text = f"redux.sync.{modifiers}.f32 d, a, -1;"
+    parts = given
+    if half:  # even lanes by themselves
+        text = f"and.b32 t, t, 1; setp.eq.u32 P, t, 0; mov.b32 d, a; @P {text.replace('-1', '0x55555555')}"
+        text, parts = f".reg .pred P; {text}", given[:, ::2]
+    got = run_instruction(text, ("f32",), "f32", given.ravel()).reshape(4, 32)
+    reduced = getattr(combine, "reduce", None)
+    wanted = reduced(parts, axis=1) if reduced else combine(parts)
+    wanted[1] = 0.0 if "max" in modifiers or "abs" in modifiers else -0.0
+    exchanged = got[:, ::2] if half else got
+    np.testing.assert_array_equal(exchanged, np.broadcast_to(wanted[:, None], exchanged.shape))
+    assert (np.signbit(exchanged[1]) == ("abs" not in modifiers and "min" in modifiers)).all()
+    if half:
+        np.testing.assert_array_equal(got[:, 1::2], given[:, 1::2])
 
 
 @pytest.mark.parametrize(("architecture", "warps"), [(75, 32), (80, 64), (86, 48), (89, 48), (90, 64)])

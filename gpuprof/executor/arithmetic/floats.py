@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions on f32 and f64 that are rounded correctly: sums to roots, signs, and extremes."""
 
-import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from gpuprof.executor.arithmetic import exact
+from gpuprof.executor.arithmetic.formats import HALVES
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.arithmetic.nans import with_nans
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 
 def extreme(choose: Compute) -> Compute:
-    """Return min or max of two or three floats by NumPy's function, but with -0 less than +0."""
+    """Return min or max by NumPy's function, but with -0 less than +0."""
     picks_larger = choose in (np.fmax, np.maximum)
 
     def pair(a: Lanes, b: Lanes) -> Lanes:
@@ -25,7 +26,7 @@ def extreme(choose: Compute) -> Compute:
             picked = np.where(zeros, np.copysign(picked, sign), picked)
         return picked
 
-    return lambda *operands: functools.reduce(pair, operands)
+    return pair
 
 
 def of_sizes(compute: Compute) -> Compute:
@@ -77,6 +78,38 @@ def fused(op: Mnemonic) -> Lowered:
     return modified(op, multiply_add(op.type), 3, exact.fused)
 
 
+def in_pairs(op: Mnemonic, lower: Callable[[Mnemonic], Lowered]) -> Lowered:
+    """Lower an instruction on two f32 in 64 bits, each of which is computed by itself."""
+    one = lower(Mnemonic(op.base, op.flags, ("f32",)))
+
+    def compute(*pairs: Lanes) -> Lanes:
+        parts = (np.ascontiguousarray(pair)[..., None].view(np.float32) for pair in pairs)
+        result: Lanes = np.ascontiguousarray(one.compute(*parts)).view(np.uint64)[..., 0]
+        return result
+
+    return Lowered(compute, (ARITHMETIC["f32x2"],) * len(one.sources))
+
+
+def widening(op: Mnemonic, lower: Callable[[Mnemonic], Lowered]) -> Lowered:
+    """Lower an instruction such as `add.f32.bf16`: all operands but the last are halves, made f32 first."""
+    whole, half = op.types
+    if whole != "f32" or half not in HALVES:
+        raise NotInTable
+    one = lower(Mnemonic(op.base, op.flags, (whole,)))
+
+    def compute(*operands: Lanes) -> Lanes:
+        wide = (bits.view(HALVES[half]).astype(np.float32) for bits in operands[:-1])
+        result: Lanes = one.compute(*wide, operands[-1])
+        return result
+
+    return Lowered(compute, (ARITHMETIC["bf16"],) * (len(one.sources) - 1) + one.sources[-1:])
+
+
+def of_three(pair: Lowered) -> Lowered:
+    """Lower `min` and `max` of three floats, given that of two."""
+    return Lowered(lambda a, b, c: pair.compute(pair.compute(a, b), c), pair.sources[:1] * 3)
+
+
 def multiply_add(kind: str) -> Compute:
     """Return what `native` has: LLVM is loaded when a kernel computes, not to look at one."""
     from gpuprof.executor.arithmetic import native
@@ -90,12 +123,14 @@ def minus(value: Lanes) -> Lanes:
 
 
 def extremes(op: Mnemonic) -> Lowered:
-    """Lower `min` and `max`: the smaller or larger number; with `.NaN` a NaN wins."""
+    """Lower `min` and `max`: the smaller or larger number; with `.NaN` a NaN wins; `.abs` takes the sizes."""
     lowest = op.base == "min"
     of_nan: tuple[Compute, Compute] = (np.minimum, np.maximum)
     of_number: tuple[Compute, Compute] = (np.fmin, np.fmax)
     choose = (of_nan if op.has("NaN") else of_number)[not lowest]
-    if op.has("xorsign") != op.has("abs"):
-        raise NotInTable
     compute = extreme(choose)
-    return modified(op, of_sizes(compute) if op.has("xorsign") else compute, 2)
+    if op.has("xorsign"):
+        compute = of_sizes(compute)
+    elif op.has("abs"):
+        compute = lambda a, b: extreme(choose)(np.abs(a), np.abs(b))  # noqa: E731
+    return modified(op, compute, 2)

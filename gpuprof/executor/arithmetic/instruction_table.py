@@ -25,6 +25,10 @@ _BOOL = np.dtype(np.bool_)
 
 
 def _two_operands(op: Mnemonic) -> Lowered:
+    if len(op.types) > 1:
+        return floats.widening(op, _two_operands)
+    if op.type == "f32x2":
+        return floats.in_pairs(op, _two_operands)
     if op.is_float:
         return floats.rounded(op, 2)
     if op.type in halves.TYPES:
@@ -118,12 +122,18 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
 
 
 def _fused(op: Mnemonic) -> Lowered:
+    if len(op.types) > 1:
+        return floats.widening(op, _fused)
+    if op.type == "f32x2":
+        return floats.in_pairs(op, _fused)
     return halves.lower(op, 3) if op.type in halves.TYPES else floats.fused(op)
 
 
 def _fused_with_signs(op: Mnemonic) -> Lowered:
     """Multiply-adds that PTX has no names for: products and sums are contracted to them."""
     fma = _fused(Mnemonic("fma", op.flags, op.types))
+    if op.type == "f32x2":
+        return floats.in_pairs(op, _fused_with_signs)
     minus = halves.minus(op.type) if op.type in halves.TYPES else floats.minus
 
     def compute(a: Lanes, b: Lanes, c: Lanes) -> Any:

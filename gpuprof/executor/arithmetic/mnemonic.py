@@ -42,13 +42,15 @@ class Mnemonic(Struct, frozen=True):
 
     @property
     def type(self) -> str:
-        """The type of an instruction that has only one."""
-        return self.types[-1]
+        """The type of an instruction that has only one; of others the asker knows too little."""
+        if len(self.types) != 1:
+            raise NotInTable
+        return self.types[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's form of `type`."""
-        return ARITHMETIC[self.types[-1]]
+        return ARITHMETIC[self.type]
 
     @property
     def is_float(self) -> bool:

@@ -19,7 +19,8 @@ ARITHMETIC: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
-    # Two packed halves, and bfloat16, travel as raw bits; their instructions unpack them.
+    # What is packed, and bfloat16, travel as raw bits; their instructions unpack them.
+    "f32x2": np.dtype(np.uint64),
     "f16x2": np.dtype(np.uint32),
     "bf16": np.dtype(np.uint16),
     "bf16x2": np.dtype(np.uint32),

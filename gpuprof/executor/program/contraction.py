@@ -31,7 +31,8 @@ from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Mem,
 #: Names of multiply-adds, the first of which PTX has, by whether the product and the addend change sign.
 _NAMES = {(False, False): "fma", (False, True): "fms", (True, False): "fnma", (True, True): "fnms"}
 #: Types of products, and of the registers that hold them.
-_TYPES = {"f32": "f32", "f64": "f64", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
+_TYPES = {"f32": "f32", "f32x2": "b64", "f64": "f64"}
+_TYPES |= {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 _PACKED = ("f16x2", "bf16x2")
 _ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "mov"})
 #: What takes the bits of a register: a changed sign must have been computed.

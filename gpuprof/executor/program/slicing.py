@@ -22,7 +22,7 @@ from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads
 from gpuprof.executor.program.origins import Origin, origins_in, origins_of
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec, address_of
 
-_FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
+_FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"})
 #: Operations on memory, by what they do there.
 _LOADS, _STORES, _ATOMICS = frozenset({"ld", "ldu"}), frozenset({"st"}), frozenset({"atom", "red"})
 #: Operations of whole warps on tiles of matrices, and between those.

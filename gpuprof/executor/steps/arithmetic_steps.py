@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof.executor.arithmetic import floats
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.executor.faults import UnsupportedInstruction
@@ -22,6 +23,7 @@ _SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "sh
 #: for sm_75 to sm_90.
 _SEQUENCES: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
     ("fma", "f32"): (("ffma", 1),),
+    ("fma", "f32x2"): (("ffma", 2),),
     ("fma", "f64"): (("dfma", 1),),
     ("div", "rn", "f32"): (("ffma", 5),),
     ("rcp", "rn", "f32"): (("ffma", 2),),
@@ -47,6 +49,8 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
         raise UnsupportedInstruction(item.name, item.line) from error
     carries = "cc" in item.opcode
     operands = list(item.operands)
+    if op.base in ("min", "max") and len(operands) == 4:
+        lowered = floats.of_three(lowered)
     second = 1 < len(operands) > len(lowered.sources) + 1
     writes_second = None
     if second and lowered.second is not None:
@@ -58,7 +62,7 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
     if op.base in ("addc", "subc", "madc"):
         carry = coder.carry
         sources.append(lambda batch: batch.registers[carry])
-    if len(sources) != len(lowered.sources):
+    if len(sources) != len(lowered.sources) or len(operands) - 1 > len(sources):
         raise UnsupportedInstruction(item.name, item.line)
     step = _compute(coder, item, lowered, sources, writes_second, carries)
     if item.ptx_line and op.base in ("div", "rem", "rcp", "sqrt") and op.type in _MIDDLING:

@@ -3,12 +3,13 @@
 """Decode the instructions by which lanes of a warp exchange values, once those that they name have come."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.atomics import ATOMICS
+from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, ballot, groups, in_bits, missing
@@ -190,9 +191,43 @@ _REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
 def reduce(coder: Coder, item: Instruction) -> Step:
     """`redux.sync`: combine the value of all lanes that meet there."""
     name = next((part for part in item.opcode if part in _REDUCTIONS), None)
+    if item.opcode[-1] == "f32" and name in ("min", "max"):
+        keys, values = _ordered(name == "min", "NaN" in item.opcode, "abs" in item.opcode)
+        return _reduced(coder, item, name, np.dtype(np.int32), keys, values)
     if name is None or item.opcode[-1] == "f32":
         raise UnsupportedInstruction(item.name, item.line)
-    dtype, combine = ARITHMETIC[item.opcode[-1]], cast("np.ufunc", ATOMICS[name])
+    return _reduced(coder, item, name, ARITHMETIC[item.opcode[-1]])
+
+
+def _ordered(
+    lowest: bool, nan_wins: bool, of_sizes: bool
+) -> tuple[Callable[[Lanes], Lanes], Callable[[Lanes], Lanes]]:
+    """Return what makes integers of f32 in the order in which these are extreme, and f32 of them again."""
+    limits = np.iinfo(np.int32)
+    of_nan = limits.min if lowest == nan_wins else limits.max
+
+    def keys(bits: Lanes) -> Lanes:
+        floats = bits.view(np.float32)
+        bits = (np.abs(floats) if of_sizes else floats).view(np.int32)
+        return np.where(np.isnan(floats), np.int32(of_nan), bits ^ ((bits >> 31) & np.int32(limits.max)))
+
+    def values(key: Lanes) -> Lanes:
+        # Both ends of the order are bits of NaNs.
+        return canonical((key ^ ((key >> 31) & np.int32(limits.max))).view(np.float32))
+
+    return keys, values
+
+
+def _reduced(
+    coder: Coder,
+    item: Instruction,
+    name: str,
+    dtype: np.dtype[Any],
+    keys: Callable[[Lanes], Lanes] = np.asarray,
+    values: Callable[[Lanes], Lanes] = np.asarray,
+) -> Step:
+    """Combine integers that `keys` makes of the lanes' values; `values` makes values of them again."""
+    combine = cast("np.ufunc", ATOMICS[name])
     limits = np.iinfo(dtype)
     neutral = {"min": limits.max, "max": limits.min, "and": -1 if dtype.kind == "i" else limits.max}.get(
         name, 0
@@ -201,14 +236,14 @@ def reduce(coder: Coder, item: Instruction) -> Step:
     members = MemberMask(coder, item)
 
     def step(batch: Batch, mask: Mask) -> None:
-        group, (brought,) = members.meet(batch, mask, value(batch))
+        group, (brought,) = members.meet(batch, mask, keys(value(batch)))
         if group is None:
             held = np.where(mask.lanes, spread(brought, batch), dtype.type(neutral))
-            write(batch, combine.reduce(held, axis=2, keepdims=True, dtype=dtype), mask)
+            write(batch, values(combine.reduce(held, axis=2, keepdims=True, dtype=dtype)), mask)
             return
         # A row for each lane: what those have that it exchanges with.
         held = np.where(in_bits(group[..., None]), spread(brought, batch)[..., None, :], dtype.type(neutral))
-        write(batch, combine.reduce(held, axis=3, dtype=dtype), mask)
+        write(batch, values(combine.reduce(held, axis=3, dtype=dtype)), mask)
 
     return where_active(coder, item, step)
 
