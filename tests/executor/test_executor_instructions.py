@@ -200,6 +200,67 @@ def test_the_least_and_the_greatest_of_three(text, expected):
     np.testing.assert_array_equal(got, expected(*columns))
 
 
+#: Exponent and fraction bits of small floats without infinities and NaNs; two travel in how many bits.
+SMALL = {"e2m1x2": (2, 1, 8), "e2m3x2": (2, 3, 16), "e3m2x2": (3, 2, 16)}
+
+
+def _small(kind: str) -> np.ndarray:
+    """The numbers of such a format by their bits, as IEEE 754 makes them of exponent and fraction."""
+    exponent_bits, fraction_bits, _ = SMALL[kind]
+    codes = np.arange(2 ** (1 + exponent_bits + fraction_bits))
+    field = codes >> fraction_bits & (1 << exponent_bits) - 1
+    fraction = (codes & (1 << fraction_bits) - 1) / (1 << fraction_bits) + (field > 0)
+    sign = 1 - 2.0 * (codes >> exponent_bits + fraction_bits)
+    return (sign * fraction * 2.0 ** (np.maximum(field, 1) - (1 << exponent_bits - 1) + 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_small_floats_are_the_nearest_and_mean_what_their_bits_say(kind):
+    numbers, bits = _small(kind), SMALL[kind][2]
+    rng = np.random.default_rng(11)
+    steps = (numbers[:-1] + numbers[1:]) / 2  # ties
+    given = np.resize(np.concatenate([numbers, steps, rng.normal(size=200), [1e9, -np.inf]]), 512)
+    given = given.astype(np.float32)
+    distance = np.abs(numbers.astype(np.float64) - np.clip(given, numbers.min(), numbers.max())[:, None])
+    # Of two that are as near the even one; of zeros that of the same sign.
+    other_sign = np.signbit(numbers) != np.signbit(given)[:, None]
+    nearest = np.lexsort((np.arange(numbers.size) % 2 + 0 * distance, other_sign, distance))[:, 0]
+    text = f"cvt.rn.satfinite.{kind}.f32 d, a, b;"
+    if bits == 8:
+        text = f".reg .b8 n; {text.replace('d,', 'n,', 1)} mov.b16 d, {{n, 0}};"
+    got = run_instruction(text, ("f32",) * 2, "u16", given[:256], given[256:])
+    np.testing.assert_array_equal(got, nearest[:256] << bits // 2 | nearest[256:])
+    not_one = run_instruction(text, ("f32",) * 2, "u16", [np.nan], [np.float32(1)])
+    assert not_one[0] >> bits // 2 == numbers.argmax()
+    for half, dtype in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
+        text = f"cvt.rn.{half}x2.{kind} d, a;"
+        if bits == 8:
+            text = f".reg .b8 n, o; mov.b16 {{n, o}}, a; {text.replace('a;', 'n;')}"
+        back = run_instruction(text, ("b16",), "b32", got).view(dtype).astype(np.float32)
+        np.testing.assert_array_equal(
+            back.reshape(-1, 2), numbers[np.stack([nearest[256:], nearest[:256]], 1)]
+        )
+
+
+def test_scales_are_powers_of_two_not_above_or_not_below():
+    given = np.concatenate([_floats(248), [2.0**-127, 2.0**-126, 3 * 2.0**-128, 2.0**-130, 3.3e38, 2, 3, 0]])
+    given = given.astype(np.float32)
+    for mode, rounded in (("rz", np.floor), ("rp", np.ceil)):
+        size = np.maximum(np.abs(given.astype(np.float64)), 2.0**-127)
+        with np.errstate(invalid="ignore"):
+            wanted = np.where(np.isnan(given), 255, np.minimum(rounded(np.log2(size)) + 127, 255))
+        for finite, largest in (("", 255), (".satfinite", 254)):
+            text = f"cvt.{mode}{finite}.ue8m0x2.f32 d, a, b;"
+            got = run_instruction(text, ("f32",) * 2, "u16", given, given[::-1])
+            clamped = np.where(np.isnan(given), 255, np.minimum(wanted, largest)).astype(int)
+            np.testing.assert_array_equal(got, clamped << 8 | clamped[::-1])
+    codes = np.arange(256, dtype=np.uint16) * 257
+    made = run_instruction("cvt.rn.bf16x2.ue8m0x2 d, a;", ("b16",), "b32", codes).view(ml_dtypes.bfloat16)
+    values = np.ldexp(1.0, np.arange(256) - 127)
+    values[255] = np.nan
+    np.testing.assert_array_equal(made.astype(np.float64).reshape(-1, 2), np.stack([values] * 2, 1))
+
+
 def test_an_operand_that_nobody_reads_is_refused():
     with pytest.raises(UnsupportedInstruction, match=re.escape("`add.f32` (line 5)")):
         load_program(PTX_HEAD + ".visible .entry k()\n{ .reg .f32 a; add.f32 a, a, a, a;\nret; }", "k")

@@ -8,15 +8,17 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.formats import (
-    BYTES,
     HALVES,
-    bytes_as_f16,
-    to_byte,
+    SCALE,
+    SMALL,
+    small_as,
     to_float64,
     to_half,
+    to_scale,
+    to_small,
     to_tf32,
 )
-from gpuprof.executor.arithmetic.halves import joined
+from gpuprof.executor.arithmetic.halves import joined, words_of
 from gpuprof.executor.arithmetic.integers import saturated
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.nans import canonical
@@ -25,7 +27,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 _TO_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _FLOATS = ("f16", "f32", "f64", "bf16")
 _MODIFIERS = {"rn", "rz", "rm", "rp", "rna", *_TO_INTEGRAL, "ftz", "sat", "relu", "satfinite"}
-_PAIRS = ("f16x2", "bf16x2", *BYTES)
+_PAIRS = ("f16x2", "bf16x2", *SMALL, SCALE)
 _PACKED_PARTS = ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")
 
 
@@ -73,26 +75,31 @@ def _to_half(op: Mnemonic, kind: str) -> Compute:
 
 
 def _pair(op: Mnemonic, to: str, source: str) -> Lowered:
-    """Lower conversions to two values in one register, and from two 8-bit floats or to them."""
-    if source == "f32" and op.rounding in ("rn", "rz"):
-        if to in ("f16x2", "bf16x2"):
-            each: Compute = _to_half(op, to.removesuffix("x2"))
-            return _packing(each, np.dtype(np.uint16), np.dtype(np.uint32))
-        if to in BYTES and op.has("satfinite") and op.rounding == "rn":
-            each = _to_byte(op, to)
-            return _packing(each, np.dtype(np.uint8), np.dtype(np.uint16))
-    if to in BYTES and source == "f16x2" and op.has("satfinite"):
-        each = _to_byte(op, to)
-
-        def narrowed(words: Lanes) -> Lanes:
-            lower, upper = (each(_parts(words, np.uint16, i).view(np.float16)) for i in range(2))
-            pair: Lanes = upper.astype(np.uint16) << np.uint16(8) | lower
-            return pair
-
-        return Lowered(narrowed, (ARITHMETIC["f16x2"],))
-    if to == "f16x2" and source in BYTES and not op.has("satfinite"):
-        return _of_bytes(op, source)
+    """Lower conversions to two values in one register, and from two small floats or to them."""
+    if to in ("f16x2", "bf16x2"):
+        if source in (*SMALL, SCALE) and not op.has("satfinite") and op.rounding == "rn":
+            return _of_small(op, source, to.removesuffix("x2"))
+        if source == "f32" and op.rounding in ("rn", "rz"):
+            return _packing(_to_half(op, to.removesuffix("x2")), 16, np.dtype(np.uint32))
+    elif source in ("f32", "f16x2", "bf16x2"):
+        bits = 4 if to == "e2m1x2" else 8
+        whole = np.dtype(np.uint8 if bits == 4 else np.uint16)
+        if source == "f32":
+            return _packing(_to_small(op, to), bits, whole)
+        return _narrowing(_to_small(op, to), source, bits, whole)
     raise NotInTable
+
+
+def _narrowing(each: Compute, source: str, bits: int, whole: np.dtype[Any]) -> Lowered:
+    """Convert two halves in a word, each as a float32."""
+    half = HALVES[source.removesuffix("x2")]
+
+    def narrow(words: Lanes) -> Lanes:
+        lower, upper = (each(part.view(half).astype(np.float32)) for part in words_of(words))
+        pair: Lanes = upper.astype(whole) << whole.type(bits) | lower
+        return pair
+
+    return Lowered(narrow, (ARITHMETIC[source],))
 
 
 def _packed_integers(op: Mnemonic) -> Lowered:
@@ -113,36 +120,39 @@ def _packed_integers(op: Mnemonic) -> Lowered:
     return Lowered(pack, (np.dtype(np.int32),) * 2 + (ARITHMETIC["b32"],) * len(rest))
 
 
-def _packing(each: Compute, part: np.dtype[Any], whole: np.dtype[Any]) -> Lowered:
-    """Convert two f32, of which the first becomes the upper part."""
-    bits = whole.type(8 * part.itemsize)
+def _packing(each: Compute, bits: int, whole: np.dtype[Any]) -> Lowered:
+    """Convert two f32, of which the first becomes the upper part, to so many bits each."""
 
     def pack(upper: Lanes, lower: Lanes) -> Lanes:
-        packed: Lanes = each(upper).astype(whole) << bits | each(lower)
+        packed: Lanes = each(upper).astype(whole) << whole.type(bits) | each(lower)
         return packed
 
     return Lowered(pack, (ARITHMETIC["f32"],) * 2)
 
 
-def _parts(words: Lanes, part: type[Any], place: int) -> Lanes:
-    size = 8 * np.dtype(part).itemsize
-    return np.asarray(words >> words.dtype.type(size * place)).astype(part)
+def _to_small(op: Mnemonic, kind: str) -> Compute:
+    finite, relu = op.has("satfinite"), op.has("relu")
+    if kind == SCALE:
+        if op.rounding not in ("rz", "rp") or relu:
+            raise NotInTable
+        return lambda value: to_scale(value, op.rounding, finite=finite)
+    if op.rounding != "rn" or not finite:
+        raise NotInTable
+    return lambda value: to_small(np.where(value <= 0, np.float32(0), value) if relu else value, kind)
 
 
-def _to_byte(op: Mnemonic, kind: str) -> Compute:
-    relu = op.has("relu")
-    return lambda value: to_byte(np.where(value <= 0, value.dtype.type(0), value) if relu else value, kind)
-
-
-def _of_bytes(op: Mnemonic, source: str) -> Lowered:
-    table = bytes_as_f16(source)
+def _of_small(op: Mnemonic, source: str, half: str) -> Lowered:
+    table = small_as(source, half)
     if op.has("relu"):
         table = np.where(table > np.uint16(0x7FFF), np.uint16(0), table)
+    bits, mask = (4, 15) if source == "e2m1x2" else (8, len(table) - 1)
 
     def widen(pairs: Lanes) -> Lanes:
-        return joined(*(table[_parts(pairs, np.uint8, i)] for i in range(2)))
+        return joined(
+            *(table[pairs >> pairs.dtype.type(bits * i) & pairs.dtype.type(mask)] for i in range(2))
+        )
 
-    return Lowered(widen, (np.dtype(np.uint16),))
+    return Lowered(widen, (np.dtype(np.uint8 if bits == 4 else np.uint16),))
 
 
 def _tf32(op: Mnemonic, source: str) -> Lowered:

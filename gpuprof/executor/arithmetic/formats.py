@@ -52,21 +52,48 @@ def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
     return rounded
 
 
-#: The formats of 8 bits, which travel as two in 16.
-BYTES = {"e4m3x2": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2x2": np.dtype(ml_dtypes.float8_e5m2)}
+#: The formats of 8 bits or less, two of which travel together: in bytes, those of 4 bits in one byte. Only
+#: the first two have a NaN.
+SMALL = {
+    "e4m3x2": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2x2": np.dtype(ml_dtypes.float8_e5m2),
+    "e2m3x2": np.dtype(ml_dtypes.float6_e2m3fn),
+    "e3m2x2": np.dtype(ml_dtypes.float6_e3m2fn),
+    "e2m1x2": np.dtype(ml_dtypes.float4_e2m1fn),
+}
+#: A power of two, by which Blackwell's tensor cores scale blocks of small floats.
+SCALE = "ue8m0x2"
 
 
-def to_byte(value: Lanes, kind: str) -> Lanes:
-    """Return float16 or float32 numbers as bytes: rounded to nearest, ties to even, and clamped."""
-    largest = np.float32(ml_dtypes.finfo(BYTES[kind]).max)  # type: ignore[no-untyped-call]
-    made = np.clip(value.astype(np.float32), -largest, largest).astype(BYTES[kind]).view(np.uint8)
-    return np.where(np.isnan(value), np.uint8(127), made)
+def to_small(value: Lanes, kind: str) -> Lanes:
+    """Return float32 as bits of a small float: rounded to nearest, ties to even, and clamped."""
+    dtype = SMALL[kind]
+    largest = np.float32(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    made = np.clip(value, -largest, largest).astype(dtype).view(np.uint8)
+    of_nan = np.uint8(127) if kind in ("e4m3x2", "e5m2x2") else largest.astype(dtype).view(np.uint8)
+    return np.where(np.isnan(value), of_nan, made)
+
+
+def to_scale(value: Lanes, mode: str, *, finite: bool) -> Lanes:
+    """Return the exponents of float32, whatever their signs, rounded "rz" or "rp"; 255 of what has none.
+
+    Nothing is less than 2^-127. If `finite`, infinity becomes 254, the largest.
+    """
+    size = value.view(np.uint32) & np.uint32(0x7FFFFFFF)
+    exponent = size >> np.uint32(_F32_FRACTION_BITS)
+    if mode == "rp":
+        exponent += (size & np.uint32(0x7FFFFF) != 0) & (size > np.uint32(0x400000)) & (size < _INFINITY)
+    if finite:
+        exponent = np.where(size <= _INFINITY, np.minimum(exponent, 254), exponent)
+    return exponent.astype(np.uint8)
 
 
 @functools.cache
-def bytes_as_f16(kind: str) -> Lanes:
-    """Return the bits of the f16 that each byte is, by the byte: shape (256,)."""
-    return canonical(np.arange(256, dtype=np.uint8).view(BYTES[kind]).astype(np.float16)).view(np.uint16)
+def small_as(kind: str, half: str) -> Lanes:
+    """Return the bits of the f16 or bf16 that each small float or scale is, by its bits."""
+    dtype = np.dtype(ml_dtypes.float8_e8m0fnu) if kind == SCALE else SMALL[kind]
+    bits = np.arange(16 if kind == "e2m1x2" else 64 if kind in ("e2m3x2", "e3m2x2") else 256, dtype=np.uint8)
+    return canonical(bits.view(dtype).astype(HALVES[half])).view(np.uint16)
 
 
 def to_float64(value: Lanes) -> Lanes:
@@ -132,8 +159,8 @@ FORMATS = {
     "f16": FloatFormat(lambda bits: bits.view(HALVES["f16"]), 2, -14),
     "bf16": FloatFormat(lambda bits: bits.view(HALVES["bf16"]), 2, -126),
     "tf32": FloatFormat(lambda bits: (bits & ~_TF32_CUT).view(np.float32), 4, -126),
-    "e4m3": FloatFormat(lambda bits: bytes_as_f16("e4m3x2")[bits].view(np.float16), 1, -14),
-    "e5m2": FloatFormat(lambda bits: bytes_as_f16("e5m2x2")[bits].view(np.float16), 1, -14),
+    "e4m3": FloatFormat(lambda bits: small_as("e4m3x2", "f16")[bits].view(np.float16), 1, -14),
+    "e5m2": FloatFormat(lambda bits: small_as("e5m2x2", "f16")[bits].view(np.float16), 1, -14),
 }
 #: The same as `wgmma` multiplies them, which does not unpack them.
 AS_THEY_ARE = {**FORMATS, "e4m3": replace(FORMATS["e4m3"], lowest_exponent=-6)}

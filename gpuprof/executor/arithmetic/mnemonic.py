@@ -15,7 +15,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC
 Compute = Callable[..., Any]
 
 #: Types that only `cvt` knows; their bits travel in registers of `.bNN`.
-_ONLY_CONVERTED = ("tf32", "e4m3x2", "e5m2x2")
+_ONLY_CONVERTED = ("tf32", "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2", "ue8m0x2")
 #: Two integers in a register of `.b32`.
 _PAIRS = ("u16x2", "s16x2")
 ROUNDINGS = ("rn", "rz", "rm", "rp")

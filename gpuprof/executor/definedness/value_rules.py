@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof.executor.arithmetic.formats import SCALE, SMALL
 from gpuprof.executor.definedness.operands import (
     RegisterOperand,
     Target,
@@ -53,7 +54,7 @@ _MOVES = {
 _PLACE_BY_PLACE = frozenset({"and", "or", "xor", "not", "lop3"})
 _SUMS = frozenset({"add", "sub", "neg", "mul", "mad"})
 _INTEGERS = frozenset(f"{kind}{bits}" for kind in "su" for bits in (16, 32, 64))
-_PACKED = frozenset({"f32x2", "f16x2", "bf16x2", "u16x2", "s16x2", "e4m3x2", "e5m2x2"})
+_PACKED = frozenset({"f32x2", "f16x2", "bf16x2", "u16x2", "s16x2", *SMALL, SCALE})
 _WITH_CARRY_IN = frozenset({"addc", "subc", "madc"})
 
 #: From what is undefined of each source register to the undefined bits of the result, of an unsigned dtype.
