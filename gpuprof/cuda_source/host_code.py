@@ -53,6 +53,8 @@ _KEPT = re.compile(
     r"|namespace|asm|static_assert|friend)\b"
 )
 _CONSTANT = re.compile(r"\bconst(?:expr|init)?\b")
+#: A type that a constant for the device has not either.
+_CONTAINER = re.compile(r"\bstd\s*::\s*(?:(?:unordered_)?(?:multi)?(?:map|set)|vector|string|function)\b")
 #: A macro that is called at namespace scope, or an attribute, which is none.
 _CALL = re.compile(r"\s*(?!__|alignas\b|decltype\b)[A-Za-z_]\w*\s*\(")
 #: The longest name, with a template's arguments, that anybody writes.
@@ -234,7 +236,8 @@ def _is_of_the_host(declaration: Declaration) -> bool:
         if words[:1] == ["auto"] and "{" not in declaration.code:
             return False  # what has no body is there for its type, as where a template asks for a member
         return not {"constexpr", "consteval"}.intersection(words)
-    if _KEPT.match(declaration.code) or _CONSTANT.search(declaration.head):
+    is_constant = _CONSTANT.search(declaration.head) and not _CONTAINER.search(declaration.head)
+    if _KEPT.match(declaration.code) or is_constant:
         return False
     words = re.findall(r"\w+", _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0])
     return len(words) != 1 and not _may_be_marked(words[:-1])  # a word alone is a macro too

@@ -65,6 +65,8 @@ _LAUNCH_DEPENDENCES = {
 #: Of tensors: the headers and, for kernels, the marks and element types that they bring.
 _OF_TENSORS = ("torch/", "ATen/", "c10/")
 _TENSORS, _MARKS = "gpuprof_of_tensors.h", "tensor_marks.h"
+#: Where a source takes its halves apart, they are types of their own, not other names of CUDA's.
+HALVES_APART = "GPUPROF_HALVES_APART"
 #: Those that kernels include for their functions: a file that does not may have its own of these names.
 _FUNCTIONS_OF_TENSORS = re.compile(r"ATen/(?:cuda/(?:DeviceUtils|Atomic)\.cuh|ceil_div\.h)")
 #: Of OpenCV: its short names of integers, and how kernels are given images.
@@ -188,6 +190,8 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
             made[_TENSORS] += '#include "tensor_complex.h"\n'
         for name in filter(_FUNCTIONS_OF_TENSORS.fullmatch, tensors):
             made[name] += '#include "tensor_device.h"\n'
+        for name in (name for name in tensors if name.startswith("ATen/cuda/detail/")):
+            made[name] += '#include "tensor_info.h"\n'
     of_cub = "".join(sorted(_of_cub(code, words)))
     if "cub/cub.cuh" in names:
         made["cub/cub.cuh"] = f"#pragma once\n{of_cub}"
@@ -245,7 +249,14 @@ def _of_cub(code: str, words: Iterable[str]) -> Iterable[str]:
 
 def _of_tensors(halves: Iterable[str]) -> str:
     includes = "".join(f"#include <{header}>\n" for header in halves)
-    types = {"cuda_fp16.h": "using Half = ::__half;\n", "cuda_bf16.h": "using BFloat16 = ::__nv_bfloat16;\n"}
-    named = "".join(types[header] for header in halves)
-    spaces = "".join(f"namespace {name} {{\n{named}}}\n" for name in ("c10", "at"))
-    return f"{_text(_MARKS)}{includes}{spaces}"
+    types = {"cuda_fp16.h": ("Half", "__half"), "cuda_bf16.h": ("BFloat16", "__nv_bfloat16")}
+    named = [types[header] for header in halves]
+    same, apart = (
+        "".join(f"using {name} = {template.format(native)};\n" for name, native in named)
+        for template in ("::{}", "HalfOf<::{}>")
+    )
+    chosen = f'#ifdef {HALVES_APART}\n#include "tensor_halves.h"\n'
+    chosen += f"namespace c10 {{\n{apart}}}\n#else\nnamespace c10 {{\n{same}}}\n#endif\n"
+    for name in ("at", "torch::headeronly"):
+        chosen += f"namespace {name} {{\nusing namespace c10;\n}}\n"
+    return f"{_text(_MARKS)}{includes}{chosen}"

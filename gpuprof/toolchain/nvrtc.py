@@ -20,6 +20,7 @@ from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.records import replace
 from gpuprof.toolchain.complaints import NAMES, explain, lost_macro, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.fork_server import ForkServer
+from gpuprof.toolchain.host_headers import HALVES_APART
 from gpuprof.toolchain.nvrtc_program import GROUPS_ALONE, NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
@@ -177,6 +178,9 @@ def compile_entries(
                 options = tuple(option for option in program.options if option != GROUPS_ALONE)
                 program = replace(program, options=options)
                 continue
+            if _APART not in program.options and _LACKS_OF_HALVES.search(error.log):
+                program = replace(program, options=(*program.options, _APART))
+                continue
             less = program.without_errors(file_name, error.log, wanted)
             if less is None:
                 # Where that is missed now it was no code of the host's, and what is wrong with it counts.
@@ -188,6 +192,11 @@ def compile_entries(
             note = f"Left out, as the compiler refuses it: {', '.join(sorted(left_out))}.\n" if told else ""
             return tuple(replace(one, log=note + one.log) for one in compiled)
     raise told or AssertionError
+
+
+#: What the halves of tensors have and CUDA's lack, which stand for them where that suffices.
+_APART = f"-D{HALVES_APART}"
+_LACKS_OF_HALVES = re.compile(r'class "__(?:half|nv_bfloat16)" has no member')
 
 
 def _missed(log: str) -> set[str]:

@@ -104,7 +104,7 @@ def test_headers_of_the_host_are_harmless_in_any_order(backwards):
             "_Z1kPN3c107complexIfEE",
         ),
         (
-            "#include <torch/extension.h>\n__global__ void k(half *x, at::BFloat16 *y) {}",
+            "#include <torch/extension.h>\n__global__ void k(half *x, torch::headeronly::BFloat16 *y) {}",
             "_Z1kP6__halfP13__nv_bfloat16",
         ),
         (
@@ -118,6 +118,14 @@ def test_headers_of_the_host_are_harmless_in_any_order(backwards):
             "using sum = at::acc_type<at::Half, true>;\n"
             "__global__ void k(sum *x) { gpuAtomicAdd(x, WARP_SHFL_DOWN(*x, at::ceil_div(9, 3))); }",
             "_Z1kPf",
+        ),
+        (
+            "#include <ATen/cuda/detail/TensorInfo.cuh>\nusing namespace at::cuda::detail;\n"
+            "__device__ float f(at::Half h)\n"
+            "{ h.x ^= 1; return (h += 2) * 0.5f + float(h.operator __half()); }\n"
+            "__global__ void k(at::BFloat16 *y, TensorInfo<at::Half, int> x) { if (*y < 1 && *y == y[1])"
+            " *y = f(x.data[IndexToOffset<at::Half, int, -1>::get(7, x)]); atomicAdd(y, -__ldg(y)); }",
+            "_Z1kPN3c106HalfOfI13__nv_bfloat16EEN2at4cuda6detail10TensorInfoINS0_I6__halfEEiEE",
         ),
         ("#include <cublas_v2.h>\n__global__ void k(__nv_bfloat162 *x) {}", "_Z1kP14__nv_bfloat162"),
         ("#include <cuda_fp16.h>\n__global__ void k(uint32_t *u, ulong n) {}", "_Z1kPjm"),
@@ -211,7 +219,7 @@ def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
     source = (
         "#include <iostream>\n#include <vector>\n"
         "#define CHECK(x) do { cudaError_t e = (x); if (e) exit(1); } while (0)\n"
-        "static std::vector<float> host;\n"
+        'static std::vector<float> host; const std::map<std::string, int> named{{"one", 1}};\n'
         "constexpr int up(int a, int b) { return (a + b - 1) / b; }\n"
         "__global__ void k(int *x) { *x = up(7, 2); }\n"
         "void run(int *x) { k<<<dim3(1), dim3(32)>>>(x); CHECK(cudaGetLastError()); }\n"
