@@ -29,7 +29,7 @@ _OPTION = re.compile(
 )
 _OTHERWISE = {
     **{"json": "save", "output": "save", "set_": "scalars"},
-    **{"kernel": "kernels", "reference": "references"},
+    **{"kernel": "kernels", "reference": "references", "define": 'compile_options=["-D…"]'},
 }
 _VIEWS = (
     "Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of a header's"
@@ -187,7 +187,9 @@ def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for name, value in [*kwargs.items()]:
                 if name not in known:
-                    why = did_you_mean(name, known, f"It takes {', '.join(known)}.", most=1)
+                    meant = _OTHERWISE.get(name, _OTHERWISE.get(f"{name}_", name)).partition("=")
+                    why = did_you_mean(meant[0], known, f"It takes {', '.join(known)}.", most=1)
+                    why = why.replace(meant[0], "".join(meant))
                     raise TypeError(f"{command}() takes no keyword {name!r}. {why}")
                 if value is None and name in added:
                     del kwargs[name]

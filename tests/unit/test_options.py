@@ -105,6 +105,9 @@ def test_a_keyword_that_is_none_is_refused_with_the_nearest():
         gpuprof.profile("transpose", blocks=8)
     with pytest.raises(TypeError, match=r"'timeout'. Did you mean timeout_s\?"):
         gpuprof.tune("transpose", timeout=8)
+    for name, meant in (("json", "save"), ("set", "scalars"), ("define", r'compile_options=\["-D…"\]')):
+        with pytest.raises(TypeError, match=rf"'{name}'. Did you mean {meant}\?"):
+            gpuprof.profile("transpose", **{name: 8})
 
 
 def test_a_worker_gets_every_option_of_a_run():
