@@ -117,9 +117,10 @@ def decoded(monkeypatch):
     """What is decoded, in order; a program is the text that it came from."""
     seen = []
 
-    def load(ptx, entry, *, observer, where_unwritten):
+    def load(ptx, entry, *, observer, where_unwritten=False):
+        observer = None if where_unwritten else observer
         seen.append((ptx, entry, observer is not None))
-        return SimpleNamespace(interface=SimpleNamespace(module=ptx))
+        return SimpleNamespace(interface=SimpleNamespace(module=ptx), observer=observer)
 
     monkeypatch.setattr(programs, "load_program", load)
     monkeypatch.setattr(programs, "_KEPT_CHARACTERS", 10)
@@ -228,5 +229,5 @@ def test_what_may_read_a_register_before_its_first_write_is_decoded_once_to_be_f
             assert (kept.program(ptx, "k", follow_undefined=first).observer is not None) is first
         for _ in range(2):
             assert (kept.program(ptx, "k", follow_undefined=None).observer is not None) is follows
-        assert kept.program(ptx, "k", follow_undefined=follows) is decoded[-1]
+        assert kept.program(ptx, "k", follow_undefined=follows) is decoded[0]
         assert len(decoded) == 1 + (first not in (None, follows))

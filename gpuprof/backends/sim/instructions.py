@@ -171,18 +171,12 @@ class DecodedKernels(Struct, frozen=True):
 
         Where nothing is said of that, it is followed if it may read a register before its first write.
         """
-
-        def load() -> Program:
-            observer = None if follow_undefined is False else Definedness()
-            return load_program(ptx, entry, observer=observer, where_unwritten=follow_undefined is None)
-
-        if follow_undefined is None:
-            keys = ((ptx, entry, how) for how in (False, True))
-            found = next((self.kept.of(key, load) for key in keys if key in self.kept), None) or load()
-            if (found.observer is not None) is bool(found.unwritten):
-                return self.kept.of((ptx, entry, bool(found.unwritten)), lambda: found)
-            follow_undefined = bool(found.unwritten)
-        return self.kept.of((ptx, entry, follow_undefined), load)
+        load = partial(load_program, ptx, entry)
+        usual = self.kept.of((ptx, entry), lambda: load(observer=Definedness(), where_unwritten=True))
+        if follow_undefined in (None, usual.observer is not None):
+            return usual
+        observer = Definedness() if follow_undefined else None
+        return self.kept.of((ptx, entry, follow_undefined), lambda: load(observer=observer))
 
     def begun(self, case: ConfiguredCase, compiled: Functions, **how: bool | None) -> dict[str, Program]:
         """As `programs`, of what is linked next: meanwhile its machine code is disassembled."""
