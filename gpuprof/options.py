@@ -319,7 +319,7 @@ class OutputOptions:
     html: Path | None = option(None, "Report file; - prints it too.", "FILE|-", of=(*_GATED, "fleet"))
     csv: Path | None = option(None, _CSV, "FILE|-", of=("profile", "report"))
     markdown: Path | None = option(None, _MARKDOWN, "FILE|-", of=_COMPARED)
-    junit: Path | None = option(None, "Write a JUnit file.", "FILE", of=("compare",))
+    junit: Path | None = option(None, "Write a JUnit file; - prints it instead.", "FILE|-", of=("compare",))
     open_: bool = option(False, "Open the report in a browser.", of=(*_MEASURED, "report"))
     force: bool = option(False, "Replace existing files.", of=COMMANDS)
     quiet: bool = option(False, "No progress and no answer.", short="-q", of=COMMANDS)
@@ -464,12 +464,11 @@ def decisive(options: RunOptions) -> dict[str, str]:
 
 
 def only_measuring(command: str) -> list[Option]:
-    """Options without effect where nothing is measured: none of them has a value by itself."""
+    """Options without effect where nothing is measured."""
     return [
         row
         for row in options_of(command).values()
-        if row.default is None
-        and row.owner is not GateOptions
-        and row.name != "against"
+        if row.owner is not GateOptions
+        and row.name not in ("against", "force", "quiet")
         and "FILE" not in (row.metavar or "")
     ]

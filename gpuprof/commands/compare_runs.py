@@ -31,7 +31,7 @@ def compare_files(given: Given, paths: Sequence[Path]) -> ExitCode:
     gates = read_gates(given.gate.fail_on, with_base=True)
     held = (given.select, given.run, given.output)
     values = {name: value for each in held for name, value in vars(each).items()}
-    idle = next((row.long for row in only_measuring("compare") if values[row.name] is not None), None)
+    idle = next((row.long for row in only_measuring("compare") if values[row.name] != row.default), None)
     if idle is not None:
         page = "--html FILE writes the page" if idle == "--output" else "Leave it out"
         raise InputError(

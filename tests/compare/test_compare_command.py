@@ -74,6 +74,8 @@ def test_exit_status(files, arguments, status):
         (["base.json", "bsae.json"], "Did you mean base.json?"),
         (["base.json", "other.json"], "device: NVIDIA H200 → Another card"),
         (["base.json", "again.json", "--sizes", "128"], "or add --against REVISION to measure."),
+        (["base.json", "again.json", "--device", "sim"], "--device has no effect on results files."),
+        (["base.json", "again.json", "--rounds", "3"], "--rounds has no effect on results files."),
         (["base.json", "again.json", "--fail-on", "tiem > 3%"], "  tiem > 3%\n  ^ Did you mean time?"),
         (["base.json", "again.json", "--json", "slower.json"], "slower.json exists already."),
         (["base.json", "."], ". holds no results.json."),

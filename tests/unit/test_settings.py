@@ -173,7 +173,7 @@ def test_a_report_takes_its_settings_too(tmp_path):
 
 
 def test_a_comparison_of_files_is_asked_for_nothing_that_measures(tmp_path):
-    settings(tmp_path, "[tool.gpuprof]\nsizes = 32\nkernel = 'naive_row'\noutput = 'x'\n")
+    settings(tmp_path, "[tool.gpuprof]\nsizes = 32\nkernel = 'naive_row'\noutput = 'x'\ndevice = 'sim'\n")
     gpuprof(*QUIET, "--device", "none", "-o", "a", cwd=tmp_path)
     process = gpuprof("compare", "a/results.json", "a/results.json", "--force", cwd=tmp_path)
     assert "has no effect" not in process.stderr
