@@ -266,12 +266,8 @@ def _bind(given: Named, taken: _Taken, problem: Problem, known: _Known) -> Argum
     if isinstance(given, Members):
         return _struct(given, taken, problem, known)
     if isinstance(given, int):
-        nbytes = taken.parameter.nbytes
-        if not given and taken.is_pointer:
-            return ValueArgument("0", bytes(nbytes))
-        if content := _as_float(given, taken.parameter):
-            return ValueArgument(str(given), content)
-        return _size("", given, taken)
+        content = _null(given, taken) or _as_float(given, taken.parameter)
+        return ValueArgument(str(given), content) if content else _size("", given, taken)
     part = given if isinstance(given, ArrayPart) else None
     found = known.get(str(given))
     if isinstance(found, ArraySpec):
@@ -335,7 +331,8 @@ def _size(name: str, value: int, taken: _Taken) -> Argument | str:
     """A size by its name, or a constant of the header: that may be of any width that holds it, `bool` too."""
     nbytes, written = taken.parameter.nbytes, taken.written.type
     if not taken.is_integer_of(_SIZE_BYTES if name else 1):
-        return f"a size, an integer of at least {_SIZE_BYTES} bytes"
+        other = f"more than {nbytes} bytes of it hold" if taken.parameter.is_float else "a number"
+        return f"a size, an integer of at least {_SIZE_BYTES} bytes" if name else other
     signed = bool(written) and not re.search(r"\bu(?:nsigned|int|long|short)\w*|size_t", written)
     largest = 2 ** (8 * nbytes - 1) - 1
     if signed and value > largest:
@@ -344,6 +341,11 @@ def _size(name: str, value: int, taken: _Taken) -> Argument | str:
     if not -(2 ** (8 * nbytes - 1)) <= value < 2 ** (8 * nbytes):
         return f"{value}, which needs more than {nbytes} bytes"
     return ValueArgument(name or str(value), value.to_bytes(nbytes, "little", signed=value < 0))
+
+
+def _null(value: float, taken: _Taken) -> bytes:
+    """What a pointer is passed for 0; nothing for another number or parameter."""
+    return bytes(taken.parameter.nbytes) if value == 0 and taken.is_pointer else b""
 
 
 def _as_float(value: float, parameter: Parameter) -> bytes:
@@ -362,9 +364,8 @@ def _number(name: str, problem: Problem, taken: _Taken) -> Argument | str:
     parameter, content = taken.parameter, b""
     if not kind.roundoff:
         bits = 8 * parameter.nbytes
-        if taken.is_pointer and value == 0:
-            content = bytes(parameter.nbytes)
-        elif taken.is_integer_of(1) and -(2 ** (bits - 1)) <= value < 2**bits:
+        content = _null(value, taken)
+        if taken.is_integer_of(1) and -(2 ** (bits - 1)) <= value < 2**bits:
             content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0)
     elif as_float := _as_float(value, parameter):
         content = as_float

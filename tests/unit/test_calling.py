@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import unit_support
+from each import each
 from page_reader import expanded
 
 import gpuprof
