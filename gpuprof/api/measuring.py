@@ -115,7 +115,8 @@ def profile(
         args: Arguments of the kernels by name, in their order: numbers, NumPy arrays, or anything with
             `__array__` or `__dlpack__`; None for an output that starts poisoned. Arrays of which nothing is
             expected are inputs, and must stay as they are.
-        expect: What outputs must hold, by name: an array, or a function of all arguments that returns one.
+        expect: What outputs must hold, by name: an array, a function of all arguments that returns one, or
+            None: one given in `args` that may end as anything, such as a counter.
         grid: Blocks in x, y and z: numbers, formulas as in headers such as `"cdiv(n, block_x)"`, or a
             function of sizes, parameters and block (`block_x`, `threads` …) that returns them.
         ncu: On a GPU, then profile each kernel with Nsight Compute; where that cannot be, the counters say

@@ -30,7 +30,7 @@ _NARROW: Mapping[str, ScalarType] = {"float16": "f16", "bfloat16": "bf16", "floa
 
 #: An array, anything that gives one, a number; None for an output that starts poisoned.
 Argument = Any
-#: The expected array, or a function of all arguments that returns it.
+#: The expected array, a function of all arguments that returns it, or None: an output that may hold anything.
 Expectation = Any | Callable[[Mapping[str, Any]], Any]
 #: One figure for every output, or one for each by name.
 Tolerance = float | Mapping[str, float] | None
@@ -71,7 +71,7 @@ def read_call(
 
     Args:
         arguments: Values by the names of the kernel's arguments, in their order.
-        expected: What outputs must hold, by name.
+        expected: What outputs must hold, by name; None of one that may hold anything.
         relative: Error allowed, as a share of an element's size.
         flops: Floating-point operations that the computation needs: a number or a formula of the sizes.
         nbytes: Fewest bytes that must move; every array once when None.
@@ -79,7 +79,7 @@ def read_call(
     Raises:
         InputError: An argument is neither array nor number, an expected one does not fit, or a name is none.
     """
-    if not expected:
+    if all(each is None for each in expected.values()):
         raise InputError("Nothing is expected of the kernel.", fix='Name an output: expect={"y": …}.')
     _check_names(arguments, expected)
     converted = {key: _converted(key, value) for key, value in arguments.items() if value is not None}
@@ -88,6 +88,7 @@ def read_call(
     wanted = _wanted(expected, {**numbers, **given})
     arrays = {key: _plain(array) for key, array in given.items()}
     results = {key: _result(key, array, arrays.get(key)) for key, array in wanted.items()}
+    results |= {key: arrays[key] for key in expected if key not in wanted}
     kinds = {key: array.dtype.newbyteorder("=") for key, array in {**wanted, **given}.items()}
     compound = {key: kind for key, kind in kinds.items() if _is_compound(kind)}
     held = {key: arrays[key] if key in arrays else results[key] for key in arguments if key not in numbers}
@@ -117,7 +118,9 @@ def read_call(
             rate="bytes" if flops is None else "flops",
         ),
         checks={
-            key: _check(key, held[key], values, keep(_storable(values), folder), relative, absolute)
+            key: _check(key, held[key], values, folder, relative, absolute)
+            if key in wanted
+            else Check(value=keep(np.zeros(0), folder), unordered=True)
             for key, values in results.items()
         },
         coded=GIVEN,
@@ -151,7 +154,7 @@ def _check_names(arguments: Mapping[str, Any], expected: Mapping[str, Any]) -> N
                 f"{name!r} is expected, and is not an argument.", fix=f"Expect one of {', '.join(arguments)}."
             )
     for name, value in arguments.items():
-        if value is None and name not in expected:
+        if value is None and expected.get(name) is None:
             raise InputError(
                 f"{name} is None, and nothing is expected of it.",
                 fix="Give it a value; a null pointer is 0.",
@@ -232,6 +235,7 @@ def _wanted(expected: Mapping[str, Expectation], given: Mapping[str, Any]) -> di
     return {
         key: _array(key, asked(key, each, values) if callable(each) else each)
         for key, each in expected.items()
+        if each is not None
     }
 
 
@@ -321,7 +325,7 @@ def _storable(values: Array) -> Array:
 
 
 def _check(
-    name: str, given: Array, values: Array, stored: str, relative: Tolerance, absolute: Tolerance
+    name: str, given: Array, values: Array, folder: Path, relative: Tolerance, absolute: Tolerance
 ) -> Check:
     """How an output is held against what is expected of it."""
     wanted = _tolerance("relative", relative, name), _tolerance("absolute", absolute, name)
@@ -333,7 +337,7 @@ def _check(
         error = roundoff * (DEFAULT_ROUNDOFFS if roundoff <= 2**-8 else 2)
         wanted = error, error * mean
     share, offset = (repr(float(error or 0.0)) if error else "0" for error in wanted)
-    return Check(value=stored, relative=share, absolute=offset)
+    return Check(value=keep(_storable(values), folder), relative=share, absolute=offset)
 
 
 def _tolerance(word: str, given: Tolerance, output: str) -> float | None:

@@ -453,8 +453,8 @@ def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:
 
 
 def _no_longer(spec: ArraySpec, formula: str, result: Array) -> Array:
-    """A formula's result for an unordered output, which may be shorter in one dimension."""
-    if len(spec.shape) == 1 and result.ndim == 1 and result.size <= spec.elements:
+    """A formula's result for an unordered output, which may be shorter in one dimension, and empty in any."""
+    if result.ndim == 1 and result.size <= (spec.elements if len(spec.shape) == 1 else 0):
         return result
     return _of_shape(spec, formula, result)
 

@@ -86,4 +86,4 @@ def sorted_rows(values: Array, shape: tuple[int, ...], keys: Sequence[Array] = (
     """An unordered output's elements in ascending order within each row, flat; by those beside them first."""
     if keys:
         return values.ravel()[np.lexsort((values.ravel(), *reversed([key.ravel() for key in keys])))]
-    return np.sort(values.reshape(-1) if len(shape) == 1 else values.reshape(shape), axis=-1).ravel()
+    return np.sort(values.reshape(-1) if len(shape) == 1 else values.reshape(-1, shape[-1]), axis=-1).ravel()

@@ -178,6 +178,8 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
         ({"y": Y}, {}, "Nothing is expected of the kernel"),
         ({"y": Y}, {"z": Y}, r"'z' is expected, and is not an argument\. Expect one of y"),
         ({"x": None, "y": Y}, {"y": Y}, "x is None, and nothing is expected of it"),
+        ({"x": None, "y": Y}, {"x": None, "y": Y}, "x is None, and nothing is expected of it"),
+        ({"y": Y}, {"y": None}, "Nothing is expected of the kernel"),
         ({"2x": Y, "y": Y}, {"y": Y}, "'2x' is not"),
         ({1: Y, "y": Y}, {"y": Y}, "1 is not an argument name"),
         ({"x": [1, 2], "y": Y}, {"y": Y}, "x is a list: neither a number nor an array"),
@@ -242,7 +244,8 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch):
 
 
 def test_some_elements_are_those_of_the_whole(in_folder):
-    call = read(in_folder, {"x": X, "y": None, "z": None}, {"y": -X, "z": np.arange(5) - 2})
+    arguments = {"x": X, "y": None, "z": None, "any": Y}
+    call = read(in_folder, arguments, {"y": -X, "z": np.arange(5) - 2, "any": None})
     problem = problem_of(call)
     whole = problem.reference({})
     for name, indices in (("y", np.array([3, 0, 11])), ("z", np.array([4, 1]))):
@@ -250,6 +253,8 @@ def test_some_elements_are_those_of_the_whole(in_folder):
         np.testing.assert_array_equal(some.values, whole[name].values[indices])
         np.testing.assert_array_equal(some.magnitude, np.abs(whole[name].values[indices]))
         assert some.values.dtype == whole[name].values.dtype
+    assert problem.reference_at({}, "any", np.array([3])) is None
+    assert not whole["any"].values.size
 
 
 @each(kind=[name for name, element in ELEMENT_TYPES.items() if element.of_ml_dtypes])

@@ -154,10 +154,17 @@ def test_arguments_say_what_a_kernel_takes_as_a_header_does():
             gpuprof.profile(source, **call, arguments=[wrong, "y", "2"])
 
 
-@pytest.mark.parametrize(("scalars", "given"), [({"a": 1e300}, "a"), ({}, "1" + "0" * 46)])
-def test_a_number_that_no_float_holds_is_refused(scalars, given):
+@pytest.mark.parametrize(
+    ("kind", "scalars", "given", "words"),
+    [
+        ("float ", {"a": 1e300}, "a", "a 4-byte float, and a is a number of type double"),
+        ("float ", {}, "1" + "0" * 46, "0 is more than 4 bytes of it hold"),
+        ("float *", {}, "7", "a pointer, and 7 is a number"),
+    ],
+)
+def test_a_number_that_a_parameter_does_not_hold_is_refused(kind, scalars, given, words):
     run = gpuprof.profile(
-        gpuprof.Source("__global__ void set(float *y, float a) { y[threadIdx.x] = a; }", "set"),
+        gpuprof.Source(f"__global__ void set(float *y, {kind}a) {{ y[threadIdx.x] = (size_t)a; }}", "set"),
         args={"y": None, **scalars},
         expect={"y": X[:32]},
         arguments=["y", given],
@@ -165,7 +172,7 @@ def test_a_number_that_no_float_holds_is_refused(scalars, given):
         block=32,
         device="sim:h200",
     )
-    assert f"`float a`, a 4-byte float, and {given} is a" in run.case().reason
+    assert words in run.case().reason
 
 
 @pytest.fixture(scope="module")
@@ -409,3 +416,25 @@ def test_what_makes_no_sense_is_said(changed, message, folder):
     with pytest.raises(gpuprof.InputError, match=message):
         axpy(**{"device": "none", **changed})
     assert list(folder.iterdir()) == []
+
+
+@each(shape=[(1000,), (10, 100)])
+def test_an_output_of_which_none_is_expected_may_hold_anything(shape):
+    source = """__global__ void twice(float *y, const float *x, int *count, float *scratch, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        scratch[atomicAdd(count, 1)] = x[i];
+        y[i] = 2 * x[i];
+    }"""
+    x = np.arange(1000, dtype=np.float32)
+    scratch = {"count": np.zeros(1, np.int32), "scratch": np.zeros(shape, np.float32)}
+    for factor, outcome in ((2, "ok"), (3, "incorrect")):
+        run = gpuprof.profile(
+            gpuprof.Source(source, "twice"),
+            args={"y": None, "x": x, **scratch, "n": 1000},
+            expect={"count": None, "scratch": None, "y": factor * x},
+            grid="cdiv(n, block_x)",
+            block=256,
+            device="sim:h200",
+        )
+        assert run.case().outcome == outcome, run.case().reason
