@@ -11,11 +11,13 @@ from compile_support import compile_source
 
 from gpuprof.commands import doctor
 from gpuprof.errors import CompileError
-from gpuprof.toolchain import cuda_headers
+from gpuprof.toolchain import cuda_headers, nvrtc
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
+from gpuprof.toolchain.fork_server import ForkServer
 from gpuprof.toolchain.host_headers import GIVEN_NAMES, HOST_HEADERS
 from gpuprof.toolchain.nvrtc import (
     architecture_of,
+    compile_entries,
     compiler_options,
     nvrtc_version,
     target_of,
@@ -229,6 +231,18 @@ def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
     assert "mine.cu(9): error" in refusal(source, "broken").what
     assert compiled(source).log.startswith("Left out, as the compiler refuses it: broken.")
     assert compiled(source.replace("nothing", "1"), "broken").registers_per_thread > 0
+
+
+def test_what_is_refused_is_compiled_once(monkeypatch):
+    asked, forks = [], nvrtc._FORKS
+    monkeypatch.setattr(forks, "ask", lambda *told: asked.append(told) or ForkServer.ask(forks, *told))
+    source = "__device__ void f(int);\n__device__ void f(float);\n__global__ void k() { f(1.0); }\n"
+    program = make_program(source, {}, compiler_options("compute_90"), 13)
+    for entries in (["k"], ("k",)):
+        with pytest.raises(CompileError, match="overloaded function"):
+            compile_entries(program, "mine.cu", entries)
+        assert len(asked) == 1
+        asked.clear()
 
 
 def test_what_no_kernel_calls_may_be_there_for_its_type():
