@@ -86,6 +86,12 @@ def test_predicates_and_packing(text, kinds, result, columns, expected):
         "cvt.rn.satfinite.f16.f64 t, t;",
         "cvt.rn.relu.f16.f64 t, t;",
         "cvt.rn.satfinite.f16.s32 t, t;",
+        # Modifiers that a later PTX may have.
+        "add.later.s32 t, t, t;",
+        "setp.eq.later.s32 p, t, t;",
+        "shf.l.later.b32 t, t, t, t;",
+        "popc.later.b32 t, t;",
+        "selp.later.b32 t, t, t, p;",
     ],
 )
 def test_an_unknown_instruction_is_named(text):
@@ -95,8 +101,8 @@ def test_an_unknown_instruction_is_named(text):
         (".loc 1 7 3\n.loc 1 0 0\n", 7),
         (".loc 1 0 0\n", 0),
     ):
-        ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
-        ptx += f"{location}{text}\nret;\n}}\n"
+        ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n"
+        ptx += f".reg .b32 t; .reg .pred p;\n{location}{text}\nret;\n}}\n"
         error = refused(load_program(ptx, "k"))
         assert error.name == text.split()[0].rstrip(";")
         assert error.line == line

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.arithmetic import approximations, floats, halves, integers, video
-from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
+from gpuprof.executor.arithmetic.compare import (
+    MODIFIERS,
+    lower_selp,
+    lower_set,
+    lower_setp,
+    lower_slct,
+    lower_testp,
+)
 from gpuprof.executor.arithmetic.convert import lower_cvt
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -207,6 +214,21 @@ def _logic(op: Mnemonic) -> Lowered:
         return combine(compute(a, b, c, table) != 0, predicate)
 
     return Lowered(compute, (*(_U32,) * 4, _BOOL), second)
+
+
+#: Entries that know which modifiers they have; what others may have is all that any of them looks at.
+_CHECKING = frozenset({"cvt", "prmt", "testp", *video.NAMES})
+_MODIFIERS = MODIFIERS | {
+    *("lo", "hi", "wide", "sat", "cc", "rn", "rz", "rm", "rp", "ftz", "relu", "oob", "approx", "full"),
+    *("NaN", "xorsign", "abs", "l", "r", "wrap", "clamp", "shiftamt"),
+}
+
+
+def lower(op: Mnemonic) -> Lowered:
+    """Look up what an instruction computes; one with a modifier that no entry looks at is not there."""
+    if op.base not in _CHECKING and not _MODIFIERS.issuperset(op.flags):
+        raise NotInTable
+    return TABLE[op.base](op)
 
 
 #: Opcode to entry.

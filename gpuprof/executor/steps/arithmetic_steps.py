@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.arithmetic import floats
-from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.arithmetic.instruction_table import lower
 from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -73,7 +73,7 @@ def arithmetic(coder: Coder, item: Instruction) -> Step:
 @cache
 def _lowered(opcode: tuple[str, ...]) -> tuple[Mnemonic, Lowered]:
     op = Mnemonic.of(opcode)
-    return op, TABLE[op.base](_signed(op))
+    return op, lower(_signed(op))
 
 
 def _signed(op: Mnemonic) -> Mnemonic:
