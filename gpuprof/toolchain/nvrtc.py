@@ -220,7 +220,7 @@ def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> t
     ):
         raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
     typed = tuple(_with_types(entry, program.source) for entry in entries)
-    if typed != tuple(entries) and "instance of overloaded function" in log:
+    if typed != tuple(entries) and "which instance of overloaded function" in log:
         return _compile(program, file_name, typed)
     if status != _SUCCESS:
         raise explain(program, file_name, entries, status, log)
