@@ -146,6 +146,10 @@ class LaunchRefused(CaseFailure):
     """The arguments or the shape of a launch do not fit the kernel, or what CUDA allows: nothing ran."""
 
 
+#: In names of what a compiler has only for Blackwell.
+_SINCE_SM_100 = ("tcgen05", "clusterlaunchcontrol", "block_scale", "::f8f6f4", "st.bulk")
+
+
 @dataclass(eq=False, repr=False)
 class UnsupportedInstruction(CaseSkipped):
     """The kernel needs something that the executor does not model.
@@ -166,7 +170,10 @@ class UnsupportedInstruction(CaseSkipped):
         if self.reached_by is not None:
             outcome = f"which thread {self.reached_by[0]} of block {self.reached_by[1]} reached"
         what = f"The executor does not model `{self.name}` (line {self.line}), {outcome}."
-        super().__init__(what, fix="Run it on a GPU instead.")
+        fix = "Run it on a GPU instead"
+        if any(word in self.name for word in _SINCE_SM_100):
+            fix += ", or compile it for sm_90, as for device sim:h200: that does without"
+        super().__init__(what, fix=f"{fix}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send it to its parent."""

@@ -136,6 +136,20 @@ def test_packed_halves_are_compared_each_by_itself(dtype):
         np.testing.assert_array_equal(got, less[:, half])
 
 
+@pytest.mark.parametrize(
+    ("text", "advised"),
+    [
+        ("tcgen05.wait::ld.sync.aligned;", True),
+        ("st.bulk.weak.shared::cta [t], t, 0;", True),
+        ("multimem.red.relaxed.sys.global.add.f32 [t], t;", False),
+    ],
+)
+def test_what_only_newer_cards_have_can_be_compiled_for_older_ones(text, advised):
+    kernel = f".visible .entry k()\n{{.reg .b64 t;\n{text}\nret;}}"
+    error = refused(load_program(".version 8.7\n.target sm_100a\n.address_size 64\n" + kernel, "k"))
+    assert ("compile it for sm_90" in error.fix) == advised
+
+
 def _floats(count: int, dtype=np.float32) -> np.ndarray:
     """Numbers of all kinds: sums that cancel, ties, subnormals, infinities, NaNs."""
     rng = np.random.default_rng(7)
