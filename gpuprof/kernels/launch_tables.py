@@ -47,20 +47,21 @@ def read_launches(
 
 def open_launch(entry: str) -> Launch:
     """A launch of which nothing is known but its function."""
-    return Launch(entry, (), grid=_OPEN)
+    return Launch(entry, (), block=_OPEN, grid=_OPEN)
 
 
 def _read_launch(
     reader: TableReader, before: Launch, any_block: bool, is_open: bool
 ) -> tuple[tuple[Launch, ...], bool]:
-    known, launch = before.grid != _OPEN, before
+    launch = before
     if "launch" in reader or not is_open:
-        table = reader.section("launch", {} if known else None)
+        block_known, grid_known = (is_open or extents != _OPEN for extents in (before.block, before.grid))
+        table = reader.section("launch", {} if block_known or grid_known else None)
         any_block = table.take("any_block", bool, any_block)
         launch = replace(
             before,
-            block=_read_block(table) if "block" in table or not known else before.block,
-            grid=_read_extents(table, "grid", list(before.grid) if known else None),
+            block=_read_block(table) if "block" in table or not block_known else before.block,
+            grid=_read_extents(table, "grid", list(before.grid) if grid_known else None),
             dynamic_shared_bytes=table.formula("dynamic_shared_bytes", before.dynamic_shared_bytes),
             cooperative=table.take("cooperative", bool, before.cooperative),
         )
@@ -99,6 +100,8 @@ def _read_listed(reader: TableReader) -> Launch:
 def check_blocks(reader: TableReader, kernel: Kernel) -> None:
     """Refuse a block that does not follow from the kernel's own integers."""
     for launch in kernel.launches:
+        if launch.block == _OPEN:
+            continue
         try:
             block = [evaluate(text, kernel.integers) for text in launch.block]
         except ExpressionError as error:

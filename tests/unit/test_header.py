@@ -16,7 +16,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError
 from gpuprof.kernels import catalog, shipped
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.kernels.header import minimal_header
+from gpuprof.kernels.header import minimal_header, read_kernels
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
@@ -339,6 +339,28 @@ def test_faulty_variant_is_named(old, new, words):
     assert VARIANTS.count(old) == 1
     error = refusal(VARIANTS.replace(old, new))
     assert words in f"{error.what} {error.fix}"
+
+
+@pytest.mark.parametrize("left", ["block = [32, 8]", 'grid = ["cdiv(M, 32)"]'])
+def test_what_the_launch_of_a_file_leaves_out_each_variant_says(left):
+    said = {"block": "block = [32, 8]", "grid": 'grid = ["cdiv(M, 32)"]'}
+    kept = next(line for line in said.values() if line != left)
+    source = header(
+        extra='entry = "one"',
+        launch=f"""[[variants]]
+id = "whole"
+launch = {{ {left} }}
+[[variants]]
+id = "bare"
+""",
+        **{name: line if line == kept else "" for name, line in said.items()},
+    )
+    error = refusal(source)
+    assert error.what.endswith(f"the header lacks variants.launch.{left.partition(' ')[0]}.")
+    ladder = read_kernels(source.replace('"bare"', f'"bare"\nlaunch = {{ {left} }}'), PATH)
+    for kernel in ladder.kernels:
+        (launch,) = kernel.launches
+        assert (launch.block, launch.grid) == (("32", "8", "1"), ("cdiv(M, 32)", "1", "1"))
 
 
 # The shipped ladders.
