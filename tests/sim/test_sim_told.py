@@ -134,6 +134,13 @@ def test_declared_inputs_and_checks(tmp_path, source, change, outcome, words):
     assert words in (found.reason or "")
 
 
+def test_what_may_hold_anything_has_any_shape(tmp_path):
+    path = write_kernel_file(tmp_path, "compaction", 'value = "x[positive]"', 'value = "zeros(0)"')
+    path.write_text(path.read_text().replace('y = { shape = ["n"]', 'y = { shape = ["2", "n // 2"]'))
+    found = measured_file(path)
+    assert found.outcome == "ok", found.reason
+
+
 def test_results_without_order_are_judged_by_the_whole_grid(tmp_path):
     found = measured_file(write_kernel_file(tmp_path, "compaction"), blocks=4)
     assert found.outcome == "ok", found.reason
