@@ -166,7 +166,7 @@ def _group_view(
                 steps=steps_table(run, ladder, winner, anchors) if winner else None,
                 chart=add(chart) if chart["choices"] else None,
                 cases=case_table(run, [ladder], anchors, f"Every case at {size.label}, {group.title}"),
-                reasons=tuple(reasons(run, (case for rung in ladder.rungs for case in rung.cases))),
+                reasons=tuple(reasons(run, ((rung, case) for rung in ladder.rungs for case in rung.cases))),
             )
         )
         if index == 1:

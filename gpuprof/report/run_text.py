@@ -326,13 +326,13 @@ def _name(ladder: SizeLadder, row: Subject) -> str:
 
 def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) -> Iterator[Sentence]:
     """What has no figure, counted; with its reason where it is wrong, was named, or nothing has any."""
-    cases = [case for ladder in ladders for rung in ladder.rungs for case in rung.cases]
-    usable = [case for case in cases if status_of(run, case).usable]
+    cases = [(rung, case) for ladder in ladders for rung in ladder.rungs for case in rung.cases]
+    usable = [case for _, case in cases if status_of(run, case).usable]
     told, counts = [], defaultdict[str, list[str]](list)
-    for case in cases:
+    for rung, case in cases:
         is_wrong = case.outcome != "skipped" and not case.over_limit
         if status_of(run, case).usable or case.kernel in named or is_wrong or not usable:
-            told.append(case)
+            told.append((rung, case))
         else:
             counts[_ending(case)].append(f"{case.kernel} {case.problem.label}")
     parts = []
@@ -349,21 +349,28 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
         yield Sentence(f"{more} more reason{'s' * (more > 1)}", tone="muted")
 
 
-def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sentence]:
+def reasons(run: Run, cases: Iterable[tuple[Rung, Measurement]], most: int = 0) -> list[Sentence]:
     """Why cases have no figures, and what stands beside those of others: each once, with all of whom."""
-    told: dict[tuple[str, str, Tone], dict[str, dict[str, None]]] = {}
-    for case in cases:
+    told: dict[tuple[str, str, Tone], dict[tuple[str, frozenset[str]], dict[str, dict[str, None]]]] = {}
+    for rung, case in cases:
         status = status_of(run, case)
         texts: list[tuple[str, str, Tone]] = [(f": {text}", CAUTION, "warning") for text in case.remarks]
         if not status.usable:
             why = case.reason or "no reason was recorded"
             texts.append((f" {status.word}: {why}", status.mark, status.tone))
+        who = case.kernel, frozenset(shape_of(rung, other) for other in rung.cases)
         for text in texts:
-            told.setdefault(text, {}).setdefault(case.kernel, {})[case.problem.label] = None
+            sizes = told.setdefault(text, {}).setdefault(who, {})
+            sizes.setdefault(case.problem.label, {})[shape_of(rung, case)] = None
     found = []
-    for (said, mark, tone), who in told.items():
-        names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
-        found.append(Sentence(f"{listed(names, most)}{said}", mark, tone))
+    for (said, mark, tone), kernels in told.items():
+        names = defaultdict[str, list[str]](list)
+        for (kernel, every), sizes in kernels.items():
+            for size, shapes in sizes.items():
+                for shape in [""] if shapes.keys() == every else shapes:
+                    names[f"{kernel} {shape}".strip()].append(size)
+        whom = [f"{name} {', '.join(sizes)}" for name, sizes in names.items()]
+        found.append(Sentence(f"{listed(whom, most)}{said}", mark, tone))
     return found
 
 
@@ -434,6 +441,8 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
     answers = [(ladder.size.heading, answer_of(run, ladder)) for ladder in ladders]
     yield from (answer_content(answer, heading) for heading, answer in answers)
     yield Section("", (case_table(run, ladders),))
-    yield from reasons(run, (case for ladder in ladders for rung in ladder.rungs for case in rung.cases))
+    yield from reasons(
+        run, ((rung, case) for ladder in ladders for rung in ladder.rungs for case in rung.cases)
+    )
     yield from _not_modelled(answers)
     yield from sweep_content(run, group, briefly=True)

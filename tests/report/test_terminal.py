@@ -210,6 +210,19 @@ def test_reasons_that_are_left_out_are_counted_after_those_that_are_told() -> No
     assert (last, count) == ("○ k5 128 skipped: Reason 5.", "3 more reasons")
 
 
+def test_a_reason_names_the_shapes_of_a_kernel_that_it_holds_for() -> None:
+    first = replace(gemm_run().cases[0], kernel="k", outcome="failed", timing=None)
+    texts = {8: "Too small.", 16: "Too small.", 32: "Too large."}
+    failed = [replace(first, params={"BM": value}, reason=text) for value, text in texts.items()]
+    *_, small, large = answer(replace(gemm_run(), cases=tuple(failed))).splitlines()
+    assert (small, large) == (
+        "✗ k BM=8 128 and k BM=16 128 failed: Too small.",
+        "✗ k BM=32 128 failed: Too large.",
+    )
+    *_, alike = answer(replace(gemm_run(), cases=tuple(failed[:2]))).splitlines()
+    assert alike == "✗ k 128 failed: Too small."
+
+
 @pytest.mark.parametrize("width", [*range(60, 100, 3)])
 def test_a_mark_and_its_word_stand_on_one_line(width: int) -> None:
     run = gemm_run()
