@@ -44,7 +44,7 @@ from gpuprof.toolchain.signature import BlockLimits, Declared, Parameter, declar
 _DYNAMIC = re.compile(r"\bextern\b[^;{}()]*\b__shared__\b")
 _TYPE = re.compile(r"(?:typename|class|template)\b")
 #: What is called so counts.
-_INDEX = re.compile(r"ind(?:ex|ices)|idx|offset", re.IGNORECASE)
+_INDEX = re.compile(r"ind(?:ex|ices)|idx|(?<![a-z])(?:ind|id)|offset|stride", re.IGNORECASE)
 #: The value of a template's own parameter.
 _OWN = 16
 #: What PTX is compiled for, to see what a kernel does.

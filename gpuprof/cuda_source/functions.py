@@ -20,6 +20,8 @@ _MOST_FUNCTIONS = 1000
 _LONGEST_HEAD = 1000
 _CALLED = re.compile(r"(?P<name>~?\b[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*)\s*\(")
 _ATTRIBUTES = re.compile(r"__\w+__|alignas|decltype")
+#: What stands behind a macro in front of a function, and behind no function's parameters.
+_WORD = re.compile(r"\s*(?!__\w+__\b)\w")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+(?P<body>(?:[^\\\n]|\\.)*)", re.M | re.S)
 
 
@@ -83,7 +85,7 @@ def kernel_functions(source: str) -> tuple[KernelFunction, ...]:
 
 def _function_at(source: str, code: str, mark: int, position: int) -> KernelFunction | None:
     limit = position + _LONGEST_HEAD
-    while (match := _CALLED.search(code, position, limit)) and _ATTRIBUTES.fullmatch(match["name"]):
+    while (match := _CALLED.search(code, position, limit)) and _is_attribute(code, position, match):
         position = end_of(code, match.end() - 1) or len(code)
     if match is None or re.search(r"[;{}]", code[position : match.start()]):
         return None
@@ -103,6 +105,13 @@ def _function_at(source: str, code: str, mark: int, position: int) -> KernelFunc
         template=tuple(map(_plain, split_list(lists[-1]))) if lists else None,
         has_body=not code[end:].lstrip().startswith(";"),
     )
+
+
+def _is_attribute(code: str, position: int, called: "re.Match[str]") -> bool:
+    """Whether what is called stands before a function: an attribute, or a macro that makes one."""
+    end = end_of(code, called.end() - 1)
+    follows = end is not None and not code[position : called.start()].strip() and _WORD.match(code, end)
+    return bool(follows or _ATTRIBUTES.fullmatch(called["name"]))
 
 
 def _surroundings(source: str, position: int) -> tuple[int, tuple[str, ...]]:

@@ -48,6 +48,8 @@ def test_a_function_is_told_with_namespace_line_template_and_parameters():
         ("void __global__ turned() {}", ["turned"]),
         ("template <int BM>\n__global__ void tiled(float *a) {}", ["tiled<BM>"]),
         ("__global__ void __launch_bounds__(256, 2) bounded() {}", ["bounded"]),
+        ("__global__ BOUNDS(2 * N) void macro(int n) {}", ["macro"]),
+        ("void __global__ behind(int n) __launch_bounds__(64) {}", ["behind"]),
         ("__launch_bounds__((BM * BN) / (TM * TN)) __global__ void computed() {}", ["computed"]),
         ("__global__ void twice(int); __global__ void twice(int n) {}", ["twice"]),
         ("// __global__ void gone() {}\n/* __global__ void\n away() {} */", []),

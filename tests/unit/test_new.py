@@ -307,8 +307,8 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
         (
             "template <class T> struct Shared { __device__ T *held()"
             " { extern __shared__ T words[]; return words; } };\n"
-            "template <int THREADS, typename Index> __global__ void turned(const int x[THREADS * (1 + 1)],"
-            " int *y, Index n) { int i = threadIdx.x; Shared<int>().held()[i] = x[i % n]; __syncthreads();"
+            "template <int THREADS, typename IdType> __global__ void turned(const int x[THREADS * (1 + 1)],"
+            " int *y, IdType n) { int i = threadIdx.x; Shared<int>().held()[i] = x[i % n]; __syncthreads();"
             " if (i < n) y[i] = Shared<int>().held()[n - 1 - i]; }"
             " void run(int *x, int *y, int n) { auto kernel = pick(n);"
             " kernel<<<1, std::min(128, n), 512>>>(x, y, n); }"
