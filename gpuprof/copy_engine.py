@@ -5,6 +5,8 @@
 They stand by themselves so that reading a kernel's header does not load the executor.
 """
 
+from collections.abc import Sequence
+
 #: Bytes of a tensor map as an argument, and their alignment.
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 64
@@ -18,3 +20,50 @@ MOST_BOX_ELEMENTS = 256
 MOST_STEP = 8
 #: Bytes that the engine moves at once: addresses, rows and strides are multiples of them.
 GRANULE_BYTES = 16
+_MOST_EXTENT, _MOST_STRIDE = 1 << 32, 1 << 40
+
+
+def broken_rule(
+    extents: Sequence[int],
+    strides: Sequence[int],
+    box: Sequence[int],
+    item_bytes: int,
+    swizzle_bytes: int = 0,
+    steps: Sequence[int] = (),
+) -> str | None:
+    """The rule of the driver that a tensor map breaks; None if it can be made.
+
+    Args:
+        extents: Elements along each dimension, from the one whose elements are neighbours.
+        strides: Bytes from one element to the next along each dimension but the first.
+        box: Elements of what one copy moves, along each.
+        item_bytes: Of an element.
+        swizzle_bytes: Width of the pattern in which a row's 16-byte pieces are permuted; 0 for none.
+        steps: Of how many elements along each dimension a copy takes one; none for all.
+    """
+    rank, row = len(extents), box[0] * item_bytes if box else 0
+    if not 1 <= rank <= MOST_DIMENSIONS or len(box) != rank or len(strides) != rank - 1:
+        return f"it takes 1 to {MOST_DIMENSIONS} extents, as many box sizes, and one stride fewer"
+    if not all(1 <= extent <= _MOST_EXTENT for extent in extents):
+        return f"extents are 1 to 2^32, not {_times(extents)}"
+    if not all(stride % GRANULE_BYTES == 0 and 0 < stride < _MOST_STRIDE for stride in strides):
+        return f"rows are multiples of {GRANULE_BYTES} bytes apart, below 2^40, not {_listed(strides)}"
+    if not all(1 <= size <= MOST_BOX_ELEMENTS for size in box):
+        return f"a box is 1 to {MOST_BOX_ELEMENTS} elements along each dimension, not {_times(box)}"
+    if row % GRANULE_BYTES:
+        return f"a row of the box is a multiple of {GRANULE_BYTES} bytes, not {row}"
+    if swizzle_bytes not in SWIZZLES:
+        return f"a swizzle is {_listed(SWIZZLES)} bytes wide, not {swizzle_bytes}"
+    if swizzle_bytes and row > swizzle_bytes:
+        return f"a row of the box is at most the swizzle's {swizzle_bytes} bytes, not {row}"
+    if steps and (len(steps) != rank or not all(1 <= step <= MOST_STEP for step in steps)):
+        return f"it takes as many steps as extents, 1 to {MOST_STEP}, not {_times(steps)}"
+    return None
+
+
+def _times(numbers: Sequence[int]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

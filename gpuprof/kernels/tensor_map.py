@@ -13,7 +13,7 @@ from operator import mul
 
 from msgspec import Struct
 
-from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS, MOST_DIMENSIONS, MOST_STEP, SWIZZLES
+from gpuprof.copy_engine import GRANULE_BYTES, MOST_DIMENSIONS, SWIZZLES, broken_rule
 from gpuprof.errors import CaseSkipped
 from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
 from gpuprof.problems.problem import ArraySpec
@@ -144,8 +144,9 @@ def _map_of(
         start * item_bytes,
         *lists["l2_promotion_bytes"],
     )
-    _check_array(made, array, (1, *strides), start)
-    _check_box(made, item_bytes)
+    _check(made, array, (1, *strides), start)
+    if broken := broken_rule(extents, made.stride_bytes, box, item_bytes, made.swizzle_bytes, made.steps):
+        raise CaseSkipped(f"The tensor map {argument} of {array.name} cannot be made: {broken}.")
     return made
 
 
@@ -160,17 +161,8 @@ def _extents(argument: str, array: ArraySpec, dimensions: int) -> tuple[int, ...
     return (*reversed(inner if dimensions > 1 else ()), prod(outer))
 
 
-def _check_array(made: TensorMap, array: ArraySpec, strides: tuple[int, ...], start: int) -> None:
-    if any(extent < 1 for extent in made.extents):
-        raise CaseSkipped(
-            f"The extents of {made.argument} are {_times(made.extents)}; each must be positive."
-        )
-    if any(stride % GRANULE_BYTES or stride < 1 for stride in made.stride_bytes):
-        wrong = next(s for s in made.stride_bytes if s % GRANULE_BYTES or s < 1)
-        raise CaseSkipped(
-            f"The copy engine needs rows that start at multiples of {GRANULE_BYTES} bytes; those of"
-            f" {made.array} are {wrong} bytes apart."
-        )
+def _check(made: TensorMap, array: ArraySpec, strides: tuple[int, ...], start: int) -> None:
+    """Refuse what the driver would not: it does not know where an array ends."""
     if made.start_bytes % GRANULE_BYTES or start < 0:
         raise CaseSkipped(
             f"{made.argument} begins {made.start_bytes} bytes behind the first element of {made.array}; it"
@@ -184,32 +176,8 @@ def _check_array(made: TensorMap, array: ArraySpec, strides: tuple[int, ...], st
         )
     if made.fills_nan and not is_float(made.dtype):
         raise CaseSkipped(f"Only floating-point elements can be NaN, and {made.array} is {made.dtype}.")
-
-
-def _check_box(made: TensorMap, item_bytes: int) -> None:
-    box = made.box
-    if not all(1 <= extent <= MOST_BOX_ELEMENTS for extent in box):
-        raise CaseSkipped(
-            f"The box of {made.argument} is {_times(box)} elements; the copy engine takes 1 to"
-            f" {MOST_BOX_ELEMENTS} along each axis."
-        )
-    if not all(1 <= step <= MOST_STEP for step in made.steps):
-        raise CaseSkipped(
-            f"The steps of {made.argument} are {_times(made.steps)}; the copy engine takes 1 to {MOST_STEP}."
-        )
     if made.l2_promotion_bytes not in L2_PROMOTIONS:
         raise CaseSkipped(
             f"The L2 promotion of {made.argument} is {made.l2_promotion_bytes} bytes; it may be"
             f" {', '.join(map(str, L2_PROMOTIONS))}."
         )
-    width = box[0] * item_bytes
-    if width % GRANULE_BYTES or (made.swizzle_bytes and width > made.swizzle_bytes):
-        limit = f", at most {made.swizzle_bytes}" if made.swizzle_bytes else ""
-        raise CaseSkipped(
-            f"A row of the box of {made.argument} has {width} bytes; it must be a multiple of"
-            f" {GRANULE_BYTES}{limit}."
-        )
-
-
-def _times(numbers: tuple[int, ...]) -> str:
-    return "x".join(map(str, numbers))

@@ -14,14 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from gpuprof.copy_engine import (
-    GRANULE_BYTES,
-    MOST_BOX_ELEMENTS,
-    MOST_DIMENSIONS,
-    MOST_STEP,
-    SWIZZLES,
-    TENSOR_MAP_BYTES,
-)
+from gpuprof.copy_engine import GRANULE_BYTES, MOST_DIMENSIONS, TENSOR_MAP_BYTES, broken_rule
 from gpuprof.executor.faults import LaunchRefused
 from gpuprof.executor.lanes.scalars import ARITHMETIC
 
@@ -45,7 +38,6 @@ _TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64")
 ITEM_BYTES = {kind: ARITHMETIC[kind].itemsize for kind in _TYPES}
 _FLOATS = ("f16", "f32", "f64")
 _NAN_FILL = b"\xf7\x7f"
-_LARGEST_STRIDE = 1 << 40
 
 
 class TensorDescriptor(Struct, frozen=True, dict=True):
@@ -163,28 +155,11 @@ def _padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _broken_rule(tensor: TensorDescriptor) -> str | None:
     """Say which of the driver's rules a map breaks."""
-    rank = tensor.dimensions
     if tensor.element not in ITEM_BYTES:
         return f"elements are {', '.join(ITEM_BYTES)}, not {tensor.element}"
-    if not 1 <= rank <= MOST_DIMENSIONS or len(tensor.box) != rank or len(tensor.strides) != rank - 1:
-        return "it takes 1 to 5 extents, as many box sizes, and one stride fewer"
     if tensor.address % GRANULE_BYTES:
         return f"the array starts at {tensor.address:#x}, which is not a multiple of {GRANULE_BYTES}"
-    if not all(1 <= extent <= 1 << 32 for extent in tensor.extents):
-        return f"extents go from 1 to 2^32, and these are {tensor.extents}"
-    if not all(stride % GRANULE_BYTES == 0 and 0 < stride < _LARGEST_STRIDE for stride in tensor.strides):
-        return f"strides are multiples of {GRANULE_BYTES} bytes below 2^40, and these are {tensor.strides}"
-    if not all(1 <= size <= MOST_BOX_ELEMENTS for size in tensor.box):
-        return f"a box has 1 to {MOST_BOX_ELEMENTS} elements along a dimension, and this one has {tensor.box}"
-    row = tensor.box[0] * tensor.item_bytes
-    if row % GRANULE_BYTES:
-        return f"a row of the box has {row} bytes, which is not a multiple of {GRANULE_BYTES}"
-    if tensor.swizzle_bytes not in SWIZZLES:
-        return f"a swizzle is 0, 32, 64 or 128 bytes wide, not {tensor.swizzle_bytes}"
-    if tensor.swizzle_bytes and row > tensor.swizzle_bytes:
-        return f"a row of the box has {row} bytes, more than the swizzle's {tensor.swizzle_bytes}"
-    if tensor.steps and (len(tensor.steps) != rank or not all(1 <= n <= MOST_STEP for n in tensor.steps)):
-        return f"it takes as many steps as extents, from 1 to {MOST_STEP}, and these are {tensor.steps}"
     if tensor.fills_nan and not tensor.element.endswith(_FLOATS):
         return f"only floating-point elements can be NaN, not {tensor.element}"
-    return None
+    lists = tensor.extents, tensor.strides, tensor.box
+    return broken_rule(*lists, tensor.item_bytes, tensor.swizzle_bytes, tensor.steps)
