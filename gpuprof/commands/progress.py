@@ -104,8 +104,6 @@ class _Lines(Shown):
     def finished(self, measurement: Measurement) -> None:
         """Name the case, its time or how it ended, and how long the others may take."""
         where = measurement.problem.label
-        if len(self._labels) > 1:
-            where = f"{where} on {self._labels[measurement.device]}"
         if measurement.chosen:
             where += f" → {measurement.chosen}"
         if measurement.has_launch:
@@ -113,6 +111,8 @@ class _Lines(Shown):
             usual = self._defaults.get(measurement.kernel, {})
             others = {name: value for name, value in measurement.params.items() if usual.get(name) != value}
             where += "" if measurement.chosen else _parameters(others)
+        if len(self._labels) > 1:
+            where += f" on {self._labels[measurement.device]}"
         self._pace.done += 1
         ended = _time_of(measurement) or status_on(self._backend, measurement).word
         told = [f"[{self._pace.done}/{self._pace.cases}] {self._turn}{measurement.kernel} {where}: {ended}"]

@@ -205,8 +205,8 @@ def test_of_several_devices_each_line_names_its_own(capsys):
             progress.finished(ended(case))
     told = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
     assert told[0] == "0"
-    assert told[1].startswith("[1/2] reg_8x8 64 on A (GPU 1) 256x1")
-    assert told[2].startswith("[2/2] reg_8x8 64 on A (GPU 0) 256x1")
+    assert told[1].startswith("[1/2] reg_8x8 64 256x1 on A (GPU 1)")
+    assert told[2].startswith("[2/2] reg_8x8 64 256x1 on A (GPU 0)")
 
 
 def test_the_bar_shows_on_which_of_several_devices_a_case_began(terminal):
