@@ -224,7 +224,8 @@ class HostLaunch:
                 found |= {*_after(code, rf"{_ALONE}{name}\s*=(?!=)"), *_after(code, rf"{kind}(?=[({{])")}
             if len(found) > 1:  # what stands until it is computed, or told otherwise
                 found = {one for one in found if one.strip() != "0" and not _ASKED.search(one)} or found
-            if len(found) > 1 or (found and re.search(changed, self._call.body)):
+            seen = self._call.body if code is self._call.body else self._file
+            if len(found) > 1 or (found and re.search(changed, seen)):
                 break
             if found:
                 return str(found.pop()).strip()

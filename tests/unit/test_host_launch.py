@@ -236,6 +236,7 @@ def launch_beside(outside, code, host="int main()"):
         ),
         ("template <int T = 8> int per(int n) { return n / T; } int T = 4;", "k<<<per(W), 1>>>(x, W);", None),
         ("int T = 64; int per(int n) { return int(n) / T; }", "k<<<per(W), T>>>(x, W);", "w // 64"),
+        ("int T = 0; void count() { T += 8; }", "k<<<T, 64>>>(x, W);", None),
         ("int T = 64; int per(int n) { return n / T; }", "int T = 128; k<<<per(W), T>>>(x, W);", None),
         ("int T = 64; int per(int n) { return n / T; }", "int a, T(128); k<<<per(W), T>>>(x, W);", None),
     ],
