@@ -178,13 +178,14 @@ def _instead(result: WrongResult) -> Iterator[str]:
         yield "are the right values in other places"
 
 
-def _agrees(result: WrongResult, values: Array, where: Mask, scale: float = 1.0) -> bool:
-    """Whether a result holds other values than the expected ones."""
+def _agrees(result: WrongResult, values: Array, where: Mask, scale: float = 1.0, least: float = 0.0) -> bool:
+    """Whether a result holds other values than the expected ones, each as if it were of the `least` size."""
     magnitude = result.expected.magnitude
     sizes = magnitude if len(magnitude) == 1 else magnitude[where]
     bound = result.bound
     bound = replace(bound, relative=_MORE_ROOM * bound.relative, absolute=_MORE_ROOM * bound.absolute)
-    compared = compare(result.got[where], values, np.maximum(abs(scale) * sizes, np.abs(values)), bound)
+    sizes = np.maximum(np.maximum(abs(scale) * sizes, np.abs(values)), least)
+    compared = compare(result.got[where], values, sizes, bound)
     return not compared.wrong.any()
 
 
@@ -221,7 +222,9 @@ def _scaled(result: WrongResult) -> Iterator[str]:
         return
     largest = int(np.argmax(np.where(usable, np.abs(values), 0)))
     factor = float(got[largest] / values[largest])
-    if not isfinite(factor) or factor == 0 or not _agrees(result, factor * values, wrong, factor):
+    # Sums that nearly vanish are off by roundoffs of their terms, which are as large as most results.
+    usual = abs(factor) * float(np.median(np.abs(values[usable])))
+    if not isfinite(factor) or factor == 0 or not _agrees(result, factor * values, wrong, factor, usual):
         return
     for name, value in result.scalars.items():
         if value not in (0, 1) and _is_near(factor * value, 1):

@@ -108,6 +108,7 @@ INTEGERS = np.random.default_rng(3).integers(-50, 50, (6, 7))
 TWO_VALUES = np.where(np.arange(64).reshape(8, 8) % 5, 3.0, 5.0)
 ALLOW = ": a larger relative allows that, or the magnitude of a sum's terms"
 LAST_DIGITS = f"differ in their last digits, by at most 9.6e-05{ALLOW}"
+NEARLY = np.where(np.arange(50) == 7, 1, 1e3 * LINE)
 ODD = np.array([*right(18), 0.0, np.inf])
 TRANSPOSED, ELSEWHERE = "are the right values, transposed", "are the right values in other places"
 
@@ -138,6 +139,8 @@ TRANSPOSED, ELSEWHERE = "are the right values, transposed", "are the right value
         (TWO_VALUES.T.copy(), TWO_VALUES, BOUND, ""),
         # Zeros and infinities do not hide a factor.
         (3 * ODD, ODD, BOUND, "are 3 times what they must be"),
+        # Nor does a sum that nearly vanishes, which is off by roundoffs of its terms.
+        (3 * NEARLY + 1e-3 * (NEARLY == 1), NEARLY, BOUND, "are 3 times what they must be"),
         ((1 + 2e-5) * ODD, ODD, ErrorBound(relative=1e-5, absolute=0, largest=3e38), LAST_DIGITS),
     ],
 )
@@ -191,7 +194,7 @@ def test_of_some_elements_only_what_needs_no_shape_is_said():
 def test_likeness_is_held_to_four_times_the_bound(off, words):
     expected = np.array([1.0, 3.0, -2.0, 5.0, 4.0])
     got = 2 * expected
-    got[0] += 2 * off * BOUND.relative
+    got[1] += 2 * 3 * off * BOUND.relative
     assert said(got, expected, replace(BOUND, absolute=0.0)) == words
 
 
