@@ -142,8 +142,9 @@ def _combine_atomics(facts: CaseFacts) -> Iterator[Action]:
     us = max(done, facts.count("global_atomic_sectors")) * WARP_LANES / rate / 1e3
     if not _MANY_ATOMICS <= us / now <= 1 / _MANY_ATOMICS:  # few, or not in one word
         return
-    many = numbers.count(done * WARP_LANES)
-    why = f"{many} atomics would take {numbers.time_us(us)} if all met in one word"
+    why = (
+        f"{numbers.count(done)} requests would take up to {numbers.time_us(us)}, if all lanes met in one word"
+    )
     yield facts.to_the_bound("combine within a warp or block before each atomic", why)
 
 
