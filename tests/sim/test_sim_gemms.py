@@ -24,6 +24,7 @@ CASES = [
     ("streamk_fit", (261, 60, 100), {}),
     ("streamk_small", (130, 132, 68), {}),
     ("streamk_small", (67, 260, 36), {}),
+    ("streamk_small", (261, 28, 68), {}),
     ("packed", (1, 1, 1), {}),
     ("realigned", (4, 5, 7), {}),
     ("realigned", (129, 66, 50), {}),
@@ -32,6 +33,8 @@ CASES = [
     ("realigned_fit", (67, 131, 35), {}),
     ("realigned_fit", (130, 67, 200), {}),
     ("realigned_fit", (67, 257, 36), {"ROWS": 128}),
+    ("realigned_fit", (259, 31, 37), {}),
+    ("realigned", (259, 51, 37), {}),
     ("bulk_8x16", (261, 516, 20), {"PANEL": 2}),
     ("few_rows", (1, 133, 517), {}),
     ("few_rows", (3, 132, 1037), {"CLUSTER": 8}),
@@ -83,9 +86,12 @@ SHARED = [
     ("streamk", (193, 260, 36), {}),
     ("streamk_fit", (132, 100, 300), {"SCALE_FIRST": 0}),
     ("streamk_fit", (132, 100, 300), {}),
+    ("streamk_small", (260, 28, 300), {}),
     ("packed", (97, 133, 37), {}),
-    ("realigned", (132, 101, 101), {}),
+    ("realigned", (132, 101, 301), {}),
     ("realigned_fit", (132, 133, 101), {}),
+    ("realigned_fit", (260, 31, 301), {}),
+    ("realigned", (515, 55, 301), {}),
 ]
 DOUBLES = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]
 #: Of tensor cores: rows of any length are copied by elements; the copy engine takes multiples of 16 bytes.

@@ -21,13 +21,13 @@ shared_load_requests = "rises"
 [[variants]]
 id = "realigned_fit"
 rung = 579
-title = "Any rows, realigned to tiles of 64x128 or 128x64"
+title = "Any rows, realigned to tiles of 64x128, 128x64 or 256x32"
 shape_of = "realigned"
 idea = "For a low or narrow C: blocks of four warps, up to three on an SM, and tiles of the shape of which fewest cover C."
 after = "realigned"
 change = "Tiles of half the size, of which less lies beyond C. Of these an element that is fetched serves fewer products."
 bottleneck = "As before issue slots, of which a thread that realigns a smaller tile needs a few more."
-parameters = { WARPS = 4, ROWS = 0, SM_BLOCKS = 0 }
+parameters = { WARPS = 4 }
 launch = { block = [128] }
 
 [variants.moves]
@@ -95,29 +95,31 @@ cooperative = true
 
 [constants]
 BK = 16 # k per tile
-BM = "ROWS if ROWS else 64 if cdiv(M, 64) * cdiv(N, 128) <= cdiv(M, 128) * cdiv(N, 64) else 128" # rows of C per block
+BM = "ROWS if ROWS else min(cdiv(M, 16 * WARPS) * cdiv(N, 128) * 1024 + 16 * WARPS, cdiv(M, 32 * WARPS) * cdiv(N, 64) * 1024 + 32 * WARPS, cdiv(M, 256) * cdiv(N, 8 * WARPS) * 1024 + 256) % 1024" # rows of C per block
 BN = "2048 * WARPS // BM" # columns of C per block
 B_ROW = "BN + 4" # elements of a row of B as it lands: it starts up to three behind a multiple of four
 B_PART_BYTES = "cdiv(BK * B_ROW, 128) * 128" # of every fourth row of B's tile
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C,
-EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part: its cycles of products
-RESIDENT = "SM_BLOCKS if SM_BLOCKS else 2 if WARPS == 8 or EVEN <= 32 else 3" # blocks to an SM
-BLOCKS = "min(sm_count * RESIDENT, SHARE_TILES * cdiv(K, BK))"
-CYCLES = "EVEN * BK * BM * BN // 128"
-WRITES = "(SHARE_TILES + BLOCKS) * BM * BN // (32 * sm_count)" # what its warps write of C: each tile, and the part of one that each block ends with
+EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part
+RESIDENT = "SM_BLOCKS if SM_BLOCKS else (2 if EVEN <= 32 or BM == 256 else 3) if WARPS == 4 else 1 if BM == 256 else 2" # blocks to an SM
+BUSIEST = "cdiv(SHARE_TILES, sm_count) * cdiv(K, BK)" # tiles of k of the SM that has most, where each block has a tile of its own
+WHOLE = "1 if WARPS == 8 and SHARE_TILES <= RESIDENT * sm_count and BUSIEST <= EVEN + 2 * RESIDENT else 0" # whether each block has: adding a part of one to C takes it as long as two tiles of k
+BLOCKS = "SHARE_TILES if WHOLE else min(sm_count * RESIDENT, SHARE_TILES * cdiv(K, BK))"
+CYCLES = "(BUSIEST if WHOLE else EVEN) * BK * BM * BN // 128" # of products,
+WRITES = "(SHARE_TILES if WHOLE else SHARE_TILES + BLOCKS) * BM * BN // (32 * sm_count)" # what its warps write of C: each tile, and the part of one that each block ends with
 
 [parameters]
 WARPS = 8     # of a block
-ROWS = 128    # of C per block; 0: 64 or 128
-SM_BLOCKS = 2 # blocks to an SM; 0: two, or three of four warps where each has much to do
+ROWS = 0      # of C per block; 0: 128 or 256, or 64 of four warps
+SM_BLOCKS = 0 # blocks to an SM; 0: two, one of 256 rows and eight warps, or three of four warps where each has much to do
 
 [candidates]
-ROWS = [0, 64, 128]
+ROWS = [0, 64, 128, 256]
 SM_BLOCKS = [0, 1, 2, 3]
 
 [[require]]
-condition = "block_x == 32 * WARPS and (WARPS == 4 or WARPS == 8) and (BM == 64 or BM == 128) and BN <= 128"
-because = "{id} needs a block of 4 or 8 WARPS, and tiles of 64 or 128 rows (ROWS) and at most as many columns, 2048 elements a warp"
+condition = "block_x == 32 * WARPS and (WARPS == 4 or WARPS == 8) and (BM == 64 or BM == 128 or BM == 256) and BN <= 128"
+because = "{id} needs a block of 4 or 8 WARPS, and tiles of 64, 128 or 256 rows (ROWS) and at most as many columns, 2048 elements a warp"
 
 [[require]]
 condition = "N % 4 != 0 or K % 4 != 0"
@@ -128,8 +130,8 @@ condition = "M >= 4 and K >= 4"
 because = "{id} has a tensor map for each of the first four rows of A and of B: M and K must be 4 or more"
 
 [[require]]
-condition = "SM_BLOCKS >= 0 and RESIDENT <= (2 if WARPS == 8 else 3)"
-because = "{id} has shared memory for two blocks on an SM, or three of four warps"
+condition = "SM_BLOCKS >= 0 and RESIDENT <= (3 if WARPS == 4 else 2) - (BM == 256)"
+because = "{id} has shared memory for two blocks on an SM, or three of four warps; of 256 rows for one less"
 
 [[require]]
 condition = "arch >= 90"
@@ -275,7 +277,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     const int b_first = A_BYTES + n_thread * 4;
     for (int tile = 0; tile < min(tiles, 2); ++tile)
         fetch(tile);
-    scale_slice(M, N, beta, C);
+    const bool anew = WHOLE && beta == 0; // whether C need not be added to
+    if (!anew)
+        scale_slice(M, N, beta, C);
     wait(arrived, 0);
 #pragma unroll
     for (int i = 0; i < TURNS; ++i) {
@@ -342,10 +346,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             b_row = after + b_first;
         }
 
-        // Add this piece to its tile of C.
-        if (end == last)
+        // Add this piece to its tile of C, or write all of one.
+        if (!anew && end == last)
             wait_until_scaled();
         each_element(sum, begin / depth / tiles_n * BM + m_thread, begin / depth % tiles_n * BN + n_thread, M, N, alpha, C,
-                     shared + TILES + 3 * TILE_BYTES, add);
+                     shared + TILES + 3 * TILE_BYTES, [&](float *target, float value, bool exists) {
+                         if (!anew)
+                             add(target, value, exists);
+                         else if (exists)
+                             *target = value;
+                     });
     }
 }

@@ -37,9 +37,9 @@ registers_per_thread = "falls"
 [[variants]]
 id = "streamk_small"
 rung = 572
-title = "Tiles of 64x128 or 128x64, an even share"
+title = "Tiles of 64x128, 128x64 or 256x32, an even share"
 shape_of = "streamk"
-idea = "For a C that larger tiles do not fit: blocks of four warps, three on an SM."
+idea = "For a C that larger tiles do not fit: blocks of four warps, three on an SM, or two where C is narrow."
 after = "streamk_fit"
 change = "Tiles of half the size, of which less lies beyond C. Of these an element that is fetched serves fewer products."
 bottleneck = "As before: in small matrices the adding up of a tile's pieces."
@@ -66,11 +66,11 @@ cooperative = true
 
 [constants]
 BK = 16 # k per tile
-BM = "ROWS if ROWS else (64 if cdiv(M, 64) * cdiv(N, 128) <= cdiv(M, 128) * cdiv(N, 64) else 128) if WARPS == 4 else min(cdiv(M, 64) * cdiv(N, 256) * 1024 + 64, cdiv(M, 128) * cdiv(N, 128) * 1024 + 128, cdiv(M, 256) * cdiv(N, 64) * 1024 + 256) % 1024" # rows of C per block; its columns are 32 * WARPS * TM * TN / BM
-DEEP = "STAGES if STAGES else 3 if BM == 128 else 4" # tiles in flight
+BM = "ROWS if ROWS else min(cdiv(M, 64) * cdiv(N, 32 * WARPS) * 1024 + 64, cdiv(M, 128) * cdiv(N, 16 * WARPS) * 1024 + 128, cdiv(M, 256) * cdiv(N, 8 * WARPS) * 1024 + 256) % 1024" # rows of C per block; its columns are 32 * WARPS * TM * TN / BM
+DEEP = "STAGES if STAGES else 3 if BM == 128 or 64 * WARPS == BM else 4" # tiles in flight
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, 32 * WARPS * TM * TN // BM)" # of C,
 EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part
-SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else 1 if BM == 256 else 3 if WARPS == 4 else 2" # blocks to an SM
+SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else (12 if BM < 256 else 8) // WARPS if WARPS == 4 or BM == 256 else 2" # blocks to an SM
 BUSIEST = "cdiv(SHARE_TILES, sm_count) * cdiv(K, BK)" # tiles of k of the SM that has most, where each block has a tile of its own
 WHOLE = "1 if SCALE_FIRST and WARPS == 8 and SHARE_TILES <= SM_BLOCKS * sm_count and BUSIEST <= EVEN + 2 * SM_BLOCKS else 0" # whether each block has: adding a part of one to C takes it as long as two tiles of k
 BLOCKS = "SHARE_TILES if WHOLE else min(sm_count * SM_BLOCKS, SHARE_TILES * cdiv(K, BK))"
@@ -83,8 +83,8 @@ WARPS = 8     # of a block
 ROWS = 96     # of C per block; 0: 64, 128 or 256
 TM = 12       # rows of C per thread
 TN = 16       # columns of C per thread
-STAGES = 4    # 0: four, or three of 128 rows
-BLOCKS_PER_SM = 1 # 0: two, one of 256 rows, or three of four warps
+STAGES = 4    # 0: four, or three where a stage is large
+BLOCKS_PER_SM = 1 # 0: two, or three of four warps; of 256 rows one less
 SCALE_FIRST = 0
 
 [candidates]
@@ -136,6 +136,7 @@ because = "{id} fills more shared memory than compute capability 12 has"
 #define PARTS (4 / TURN_K)                 // of 16 bytes of a row
 #define TURNS (BM / 32 * CHUNKS / WARPS)   // pieces of a warp
 #define TURN_ROWS (WARPS / CHUNKS * 32)    // rows from one of a warp's pieces to its next
+#define TOGETHER (TURNS > 4 ? 2 : 1)       // of them that it turns at once
 #define STEP (TURNS * 4 < BK ? 4 : 2)      // values of k between two turns, which leave some of a tile's
 #define UNROLLED (TM * TN <= 64 ? TURNS : 1) // turns: many sums make a loop too long for the instruction cache
 #define A_BYTES (BM * BK * 4)
@@ -237,17 +238,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const int turn_row = warp / CHUNKS % (WARPS / CHUNKS) * 32 + lane;
     const int turn_from = turn_row * (BK * 4) + ((chunk / PARTS ^ (turn_row / 2 % 4)) << 4) + chunk % PARTS * TURN_K * 4;
     const int turn_to = TURNED + (TURN_K * chunk * BM + turn_row) * 4;
-    float piece[TURN_K];
-    const auto load_piece = [&](unsigned from) {
-        if constexpr (TURN_K == 4)
-            *(float4 *)piece = load4(from);
-        else
-            *(float2 *)piece = load2(from);
+    float pieces[TOGETHER][TURN_K];
+    const auto load_pieces = [&](unsigned from) {
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i)
+            if constexpr (TURN_K == 4)
+                *(float4 *)pieces[i] = load4(from + i * TURN_ROWS * BK * 4);
+            else
+                *(float2 *)pieces[i] = load2(from + i * TURN_ROWS * BK * 4);
     };
     const auto store_turned = [&](unsigned target) {
 #pragma unroll
-        for (int k = 0; k < TURN_K; ++k)
-            store(target + k * BM * 4, piece[k]);
+        for (int i = 0; i < TOGETHER; ++i)
+#pragma unroll
+            for (int k = 0; k < TURN_K; ++k)
+                store(target + (k * BM + i * TURN_ROWS) * 4, pieces[i][k]);
     };
     const auto arrive = [&]() { arrive_at(turned); };
 
@@ -273,8 +278,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
 #endif
     wait(arrived, 0);
 #pragma unroll
-    for (int i = 0; i < TURNS; ++i) {
-        load_piece(stages + turn_from + i * TURN_ROWS * BK * 4);
+    for (int i = 0; i < TURNS; i += TOGETHER) {
+        load_pieces(stages + turn_from + i * TURN_ROWS * BK * 4);
         store_turned(stages + turn_to + i * TURN_ROWS * 4);
     }
     arrive();
@@ -307,12 +312,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             if (more)
                 wait(arrived + 8 * ((tile + 1) % DEEP), (tile + 1) / DEEP % 2);
 
-            // Compute STEP values of k at a time, and turn a piece of the next tile meanwhile.
+            // Compute STEP values of k at a time, and turn pieces of the next tile meanwhile.
             unsigned from = after + turn_from;
             unsigned to = next + turn_to;
 #pragma unroll(UNROLLED)
-            for (int i = 0; i < TURNS; ++i) {
-                load_piece(from);
+            for (int i = 0; i < TURNS; i += TOGETHER) {
+                load_pieces(from);
 #pragma unroll
                 for (int k = 0; k < STEP; ++k) {
                     load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BOX_N * 4);
@@ -321,13 +326,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
                 store_turned(to);
                 a_row += STEP * BM * 4;
                 b_row += STEP * BOX_N * 4;
-                from += TURN_ROWS * BK * 4;
-                to += TURN_ROWS * 4;
+                from += TOGETHER * TURN_ROWS * BK * 4;
+                to += TOGETHER * TURN_ROWS * 4;
             }
             arrive();
 #pragma unroll
-            for (int k = 0; k < BK - TURNS * STEP; ++k) {
-                if (k == BK - TURNS * STEP - 1) {
+            for (int k = 0; k < BK - TURNS / TOGETHER * STEP; ++k) {
+                if (k == BK - TURNS / TOGETHER * STEP - 1) {
                     // Sync before the last k, whose operands are in registers: once all warps have turned their pieces
                     // of the next tile, they are done with the tile before this one, and its stage may fill again.
                     if (more)
