@@ -112,85 +112,85 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "574000 + 4470 * CYCLES + 1410 * COPIES"
+least = "1660000 + 3610 * CYCLES + 1500 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "1240000 + 852 * CYCLES + 703 * WRITES + 83600 * WAITS"
+least = "1520000 + 836 * CYCLES + 12 * WRITES + 82300 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "2080000 + 1620 * CYCLES + 2140 * COPIES + 189000 * WAITS + 52000 * WRITES"
+least = "2200000 + 1400 * CYCLES + 1960 * COPIES + 206000 * WAITS + 53700 * WRITES"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2210000 + 923 * CYCLES + 2020 * COPIES + 59800 * WAITS + 43700 * WRITES"
+least = "2480000 + 974 * CYCLES + 1830 * COPIES + 31300 * WAITS + 33800 * WRITES"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "3010000 + 890 * CYCLES + 781 * COPIES + 47800 * WRITES"
+least = "3120000 + 908 * CYCLES + 505 * COPIES + 42600 * WRITES"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "1860000 + 759 * CYCLES + 718 * COPIES + 227000 * WAITS + 21100 * WRITES + 1100000 * JOINS"
+least = "2350000 + 763 * CYCLES + 657 * COPIES + 184000 * WAITS + 16800 * WRITES + 733000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "3160000 + 688 * CYCLES + 1490 * COPIES + 237000 * WAITS + 3060 * WRITES + 1820000 * JOINS"
+least = "3340000 + 683 * CYCLES + 1400 * COPIES + 193000 * WAITS + 1890 * WRITES + 1830000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "3090000 + 646 * CYCLES + 14800 * WRITES"
+least = "2270000 + 617 * CYCLES + 13400 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C, or one for each block."
 
 [[choose]]
 kernel = "streamk_small"
 when = "real_bytes == 4"
-least = "8530000 + 663 * CYCLES + 3980 * WRITES"
+least = "7630000 + 660 * CYCLES + 3990 * WRITES"
 because = "Tiles of half the size where still less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "10800000 + 572 * CYCLES + 4460 * WRITES + 4430 * WAITS"
+least = "572 * CYCLES + 4800 * WRITES + 5750 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "11900000 + 678 * CYCLES + 6990 * WRITES"
+least = "13800000 + 681 * CYCLES + 3850 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "realigned_fit"
 when = "real_bytes == 4"
-least = "6940000 + 728 * CYCLES + 9500 * WRITES"
+least = "7030000 + 727 * CYCLES + 7730 * WRITES"
 because = "The same of a low or narrow C: tiles of half the size."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "6200000 + 635 * CYCLES + 600 * COPIES + 4430 * WRITES + 18300 * WAITS"
+least = "227000 + 635 * CYCLES + 1210 * COPIES + 4470 * WRITES + 18400 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "692 * CYCLES + 5650 * WRITES"
+least = "692 * CYCLES + 4320 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

@@ -95,7 +95,7 @@ cooperative = true
 
 [constants]
 BK = 16 # k per tile
-BM = "ROWS if ROWS else min(cdiv(M, 16 * WARPS) * cdiv(N, 128) * 1024 + 16 * WARPS, cdiv(M, 32 * WARPS) * cdiv(N, 64) * 1024 + 32 * WARPS, cdiv(M, 256) * cdiv(N, 8 * WARPS) * 1024 + 256) % 1024" # rows of C per block
+BM = "ROWS if ROWS else min(cdiv(M, 16 * WARPS) * cdiv(N, 128) * 4096 + 16 * WARPS, cdiv(M, 32 * WARPS) * cdiv(N, 64) * (4096 if WARPS == 4 else 5120) + 32 * WARPS, cdiv(M, 256) * cdiv(N, 8 * WARPS) * 5120 + 256) % 1024" # rows of C per block, fewest tiles; of 256 rows fewer blocks fit on an SM, so they must save a fifth
 BN = "2048 * WARPS // BM" # columns of C per block
 B_ROW = "BN + 4" # elements of a row of B as it lands: it starts up to three behind a multiple of four
 B_PART_BYTES = "cdiv(BK * B_ROW, 128) * 128" # of every fourth row of B's tile

@@ -66,7 +66,7 @@ cooperative = true
 
 [constants]
 BK = 16 # k per tile
-BM = "ROWS if ROWS else min(cdiv(M, 64) * cdiv(N, 32 * WARPS) * 1024 + 64, cdiv(M, 128) * cdiv(N, 16 * WARPS) * 1024 + 128, cdiv(M, 256) * cdiv(N, 8 * WARPS) * 1024 + 256) % 1024" # rows of C per block; its columns are 32 * WARPS * TM * TN / BM
+BM = "ROWS if ROWS else min(cdiv(M, 64) * cdiv(N, 32 * WARPS) * 4096 + 64, cdiv(M, 128) * cdiv(N, 16 * WARPS) * 4096 + 128, cdiv(M, 256) * cdiv(N, 8 * WARPS) * (5120 if WARPS == 4 else 4096) + 256) % 1024" # rows of C per block, fewest tiles; 256x32 reuses less, so it must save a fifth. Its columns are 32 * WARPS * TM * TN / BM
 DEEP = "STAGES if STAGES else 3 if BM == 128 or 64 * WARPS == BM else 4" # tiles in flight
 SHARE_TILES = "cdiv(M, BM) * cdiv(N, 32 * WARPS * TM * TN // BM)" # of C,
 EVEN = "cdiv(SHARE_TILES * cdiv(K, BK), sm_count)" # tiles of k, of which each SM does an equal part
