@@ -112,85 +112,85 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "1660000 + 3610 * CYCLES + 1500 * COPIES"
+least = "329000 + 4350 * CYCLES + 1290 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "1520000 + 836 * CYCLES + 12 * WRITES + 82300 * WAITS"
+least = "1620000 + 806 * CYCLES + 39 * WRITES + 92600 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "2200000 + 1400 * CYCLES + 1960 * COPIES + 206000 * WAITS + 53700 * WRITES"
+least = "2230000 + 1610 * CYCLES + 1240 * COPIES + 170000 * WAITS + 64900 * WRITES + 3040000 * JOINS"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2480000 + 974 * CYCLES + 1830 * COPIES + 31300 * WAITS + 33800 * WRITES"
+least = "2490000 + 979 * CYCLES + 1630 * COPIES + 58100 * WAITS + 37300 * WRITES + 3380 * JOINS"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "3120000 + 908 * CYCLES + 505 * COPIES + 42600 * WRITES"
+least = "2030000 + 899 * CYCLES + 793 * COPIES + 580 * WAITS + 39100 * WRITES + 3900000 * JOINS"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "2350000 + 763 * CYCLES + 657 * COPIES + 184000 * WAITS + 16800 * WRITES + 733000 * JOINS"
+least = "2650000 + 763 * CYCLES + 655 * COPIES + 201000 * WAITS + 16000 * WRITES + 370000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "3340000 + 683 * CYCLES + 1400 * COPIES + 193000 * WAITS + 1890 * WRITES + 1830000 * JOINS"
+least = "3900000 + 684 * CYCLES + 1280 * COPIES + 191000 * WAITS + 1030 * WRITES + 3930000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "2270000 + 617 * CYCLES + 13400 * WRITES"
+least = "3330000 + 617 * CYCLES + 12800 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C, or one for each block."
 
 [[choose]]
 kernel = "streamk_small"
 when = "real_bytes == 4"
-least = "7630000 + 660 * CYCLES + 3990 * WRITES"
+least = "8800000 + 600 * CYCLES + 5040 * WRITES"
 because = "Tiles of half the size where still less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "572 * CYCLES + 4800 * WRITES + 5750 * WAITS"
+least = "545 * CYCLES + 5080 * WRITES + 4940 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "13800000 + 681 * CYCLES + 3850 * WRITES"
+least = "15000000 + 681 * CYCLES + 3130 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "realigned_fit"
 when = "real_bytes == 4"
-least = "7030000 + 727 * CYCLES + 7730 * WRITES"
+least = "8460000 + 729 * CYCLES + 6590 * WRITES"
 because = "The same of a low or narrow C: tiles of half the size."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "227000 + 635 * CYCLES + 1210 * COPIES + 4470 * WRITES + 18400 * WAITS"
+least = "261000 + 634 * CYCLES + 1220 * COPIES + 3910 * WRITES + 18400 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "692 * CYCLES + 4320 * WRITES"
+least = "692 * CYCLES + 3760 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

@@ -116,7 +116,7 @@ B_ROW = "N if B_WIDTH == 1 else 0" # and of B where each element is a copy
 FILLED = "sm_count * 10 // 11 if CLUSTER > 2 else sm_count" # SMs that clusters find room on: one is within a group of SMs
 BUSIEST = "cdiv(TILES * CLUSTER * SHARES, FILLED)" # blocks for the SM that has most: its cycles of products,
 CYCLES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * BM * BN // 128"
-COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
+COPIES = "BUSIEST * cdiv(K, CLUSTER * SHARES) * (min(BM, M) // A_WIDTH + min(BN, N) // B_WIDTH) // 32" # copies by its warps, none beyond C,
 WAITS = "cdiv(cdiv(K, TILE_K), CLUSTER * SHARES)" # tiles of k one after the other,
 WRITES = "BUSIEST * BM * BN // 32" # what its warps write of C
 JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
