@@ -46,8 +46,8 @@ def broken_rule(
         return f"it takes 1 to {MOST_DIMENSIONS} extents, as many box sizes, and one stride fewer"
     if not all(1 <= extent <= _MOST_EXTENT for extent in extents):
         return f"extents are 1 to 2^32, not {_times(extents)}"
-    if not all(stride % GRANULE_BYTES == 0 and 0 < stride < _MOST_STRIDE for stride in strides):
-        return f"rows are multiples of {GRANULE_BYTES} bytes apart, below 2^40, not {_listed(strides)}"
+    if wrong := [one for one in strides if one % GRANULE_BYTES or not 0 < one < _MOST_STRIDE]:
+        return f"rows are multiples of {GRANULE_BYTES} bytes apart, below 2^40, not {wrong[0]}"
     if not all(1 <= size <= MOST_BOX_ELEMENTS for size in box):
         return f"a box is 1 to {MOST_BOX_ELEMENTS} elements along each dimension, not {_times(box)}"
     if row % GRANULE_BYTES:

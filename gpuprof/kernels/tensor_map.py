@@ -146,7 +146,7 @@ def _map_of(
     )
     _check(made, array, (1, *strides), start)
     if broken := broken_rule(extents, made.stride_bytes, box, item_bytes, made.swizzle_bytes, made.steps):
-        raise CaseSkipped(f"The tensor map {argument} of {array.name} cannot be made: {broken}.")
+        raise CaseSkipped(f"The tensor map {argument!r} of {array.name} cannot be made: {broken}.")
     return made
 
 

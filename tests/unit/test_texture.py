@@ -256,7 +256,7 @@ def of_a(text):
         (
             GOOD,
             Gemm(4, 8, 18),
-            "tiles of A cannot be made: rows are multiples of 16 bytes apart, below 2.40, not 72",
+            "tiles' of A cannot be made: rows are multiples of 16 bytes apart, below 2.40, not 72",
         ),
         (of_a('box = ["BK", "257"]'), CUBE, "a box is 1 to 256 elements along each dimension, not 16x257"),
         (
