@@ -53,7 +53,7 @@ def broken_rule(
     if row % GRANULE_BYTES:
         return f"a row of the box is a multiple of {GRANULE_BYTES} bytes, not {row}"
     if swizzle_bytes not in SWIZZLES:
-        return f"a swizzle is {_listed(SWIZZLES)} bytes wide, not {swizzle_bytes}"
+        return f"a swizzle is {', '.join(map(str, SWIZZLES))} bytes wide, not {swizzle_bytes}"
     if swizzle_bytes and row > swizzle_bytes:
         return f"a row of the box is at most the swizzle's {swizzle_bytes} bytes, not {row}"
     if steps and (len(steps) != rank or not all(1 <= step <= MOST_STEP for step in steps)):
@@ -63,7 +63,3 @@ def broken_rule(
 
 def _times(numbers: Sequence[int]) -> str:
     return "x".join(map(str, numbers))
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
