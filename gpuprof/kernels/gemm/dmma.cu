@@ -478,6 +478,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
                 first += load_of_block(theirs, block);
                 second += load_of_block(theirs + THREADS, block);
             }
+            asm volatile("" ::"d"(first), "d"(second)); // here, as who writes nothing may not leave what it reads either
         });
 #if SHARES > 1
         // Of the blocks that have the same part of a tile, one in each cluster, the last to come adds up what all of them left.
@@ -487,7 +488,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
             of_all[part / CLUSTER * PART + i * THREADS] = first;
             of_all[part / CLUSTER * PART + (i + 1) * THREADS] = second;
         });
-        meet_cluster(); // no block may end while others read its sums, and who has stored what follows from them has them
+        meet_cluster(); // no block may end while others read its sums
         __shared__ bool is_last;
         __threadfence();
         __syncthreads();

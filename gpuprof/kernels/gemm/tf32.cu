@@ -284,12 +284,15 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         const int box = (warp / 2 - 2) * 32; // the columns of the warp's box of B
         const int piece = lane / 8 % 2 * 4 + warp % 2 * 2 + lane / 16; // of 8 in the box's rows, of which the lane has half
         const int k_lane = lane % 4;
+        const int clusters = gridDim.x / CLUSTER;
+        const unsigned fills = (tiles - own + clusters - 1) / clusters * depth;
         const auto release = [&](unsigned turn) {
             if (RELEASING > 1)
                 arrive_at(empty + 8 * (turn % STAGES));
             else {
                 __syncwarp(); // all lanes have loaded B
-                arrive_at_all<SHARING>(empty + 8 * (turn % STAGES));
+                if (SHARING == 1 || turn + STAGES < fills) // else it will not fill again, and the other block may have ended
+                    arrive_at_all<SHARING>(empty + 8 * (turn % STAGES));
             }
         };
         constexpr int HELD = RELEASING > 1 ? 2 : 3; // tiles of B: one is loaded while two are multiplied, unless threads fetch it
@@ -440,5 +443,6 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
         }
     }
-    meet_cluster(); // no block may end while the other writes to its shared memory
+    if (SPLIT)
+        meet_cluster(); // no block may end while others read its sums, and who has added them has them
 }

@@ -123,8 +123,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         // The warpgroups that multiply.
         grow_to<232>();
         const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
+        const int clusters = gridDim.x / CLUSTER;
+        const unsigned fills = (tiles - blockIdx.x / CLUSTER + clusters - 1) / clusters * depth;
         const auto release = [&](unsigned turn) {
-            if (lane < CLUSTER)
+            if (turn + STAGES < fills && lane < CLUSTER) // else it will not fill again, and the other block may have ended
                 arrive_at_block(empty + 8 * (turn % STAGES), lane);
         };
         unsigned turn = 0;
@@ -152,5 +154,4 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             write_sums(sum, first_row(tile) + m_group, tile % tiles_n * BN, M, N, alpha, beta, C);
         }
     }
-    meet_cluster(); // no block may end while the other writes to its shared memory
 }

@@ -285,11 +285,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                                            n0, blockIdx.x % CLUSTER, full + 8 * turn.stage);
         }
 #endif
-        if (!TOGETHER) {
-            __syncwarp();
-            meet_cluster();
+        if (!TOGETHER)
             return;
-        }
     }
 
     // The warpgroups that multiply.
@@ -312,9 +309,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     for (unsigned tile = 0; tile < tiles; ++tile) {
         wait(full + 8 * turn.stage, turn.parity);
         multiply_tiles(sum, stages + turn.stage * STAGE, m_group, tile > 0);
-        // Those of the tile before are done: its stage may fill again.
+        // Those of the tile before are done: its stage may fill again. If it will not, blocks that fetched for us may have ended.
         wait_for_products<1>();
-        if (tile > 0)
+        if (tile > 0 && tile + STAGES <= tiles)
             release(before);
         before = turn.stage;
         turn.advance();
@@ -379,5 +376,4 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         finish((float(&)[ROW / 2])sum[number * (ROW / 2)], number);
     finish((float(&)[LAST_COLUMNS / 2])sum[LAST * (ROW / 2)], LAST);
     wait_for_stores<0>();
-    meet_cluster(); // no block may end while others arrive at its barriers
 }

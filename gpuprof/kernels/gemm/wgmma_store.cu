@@ -377,12 +377,6 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const unsigned full = of_warp((unsigned)__cvta_generic_to_shared(barriers));
     const unsigned empty = full + 8 * STAGES;
     const unsigned passed = empty + 8 * STAGES;
-    const auto meet = [] {
-        if (CLUSTER > 1)
-            meet_cluster();
-        else
-            __syncthreads();
-    };
     if (t == 0) {
         prefetch(&A_map);
         prefetch(&B_map);
@@ -395,7 +389,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             init_barrier(passed + 8 * group, 4);
         publish_barriers();
     }
-    meet();
+    if (CLUSTER > 1)
+        meet_cluster();
+    else
+        __syncthreads();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
     if (warp < 4) {
@@ -430,7 +427,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         const unsigned pieces = stages + STAGES * STAGE + (warp - 4) / WRITERS * HELD * PIECE;
         const int lane = t % 32;
         const bool fetches_for_us = lane < CLUSTER && (lane % BELOW == rank % BELOW || lane / BELOW == rank / BELOW);
+        int left = (TILES - own + STEP - 1) / STEP * depth; // tiles of k that are still to come
         const auto release = [&](unsigned stage) {
+            if (left < STAGES) // it will not fill again, and blocks that fetched for us may have ended
+                return;
             if (CLUSTER == 1)
                 arrive_at_all<1>(empty + 8 * stage);
             else if (fetches_for_us)
@@ -455,6 +455,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 break;
             if (IN_TURN && number % 2 != group) {
                 turn.skip(depth); // which the other warpgroup has
+                left -= depth;
                 continue;
             }
             if (IN_TURN && number > 0) // a barrier tells two times apart, not three
@@ -472,6 +473,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     release(before);
                 before = turn.stage;
                 turn.advance();
+                --left;
             }
             if (IN_TURN && t % 32 == 0)
                 arrive_at(passed + 8 * group);
@@ -496,5 +498,4 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             store_next();
     }
     wait_for_stores<0>();
-    meet(); // no block may end while the other writes to its shared memory
 }

@@ -217,7 +217,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         grow_to<232>();
         const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
         const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * 2 * PIECE;
-        const auto release = [&](unsigned turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
+        const auto release = [&](unsigned turn) {
+            if (turn + STAGES < work) // else it will not fill again, and the other block may have ended
+                arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES));
+        };
         unsigned turn = 0;
 #pragma unroll 1
         for (int done = 0; done < work;) {
@@ -251,5 +254,4 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         }
     }
     wait_for_stores<0>();
-    meet_cluster(); // no block may end while the other writes to its shared memory
 }
