@@ -133,6 +133,34 @@ BODY
     out[blockIdx.x * 64 + t] = pointer(row, other)[t]; // planted
     meet();
 
+//:: barrier that has stores come before the end
+//: kind = "OUT_OF_BOUNDS"
+//: words = 'accesses shared memory of block \([01], 0, 0\), which ends without waiting for that'
+    meet();
+    pointer(row, other)[t] = t; // planted
+    «asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");¦meet(); // the fence»
+
+//:: barrier that has arrivals come before the end
+//: kind = "OUT_OF_BOUNDS"
+//: words = 'accesses shared memory of block \([01], 0, 0\), which ends without waiting for that'
+    if (t == 0)
+        init(&done, 64);
+    meet();
+    arrive_remote(&done, other);
+    «asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");¦meet(); // the fence»
+
+//:: wait for arrivals before the end
+//: kind = "OUT_OF_BOUNDS"
+//: words = 'accesses shared memory of block \([01], 0, 0\), which ends without waiting for that'
+    if (t == 0)
+        init(&done, 64);
+    meet();
+    arrive_remote(&done, other);
+    «¦if (t == 32)
+        wait(&done, 0); // the fence»
+
 //:: wait for what was sent
 //: kind = "ASYNC_COPY"
 //: words = 'reads byte \d+ .* to which the copy that line \d+ started is still in flight'

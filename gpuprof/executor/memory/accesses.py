@@ -31,6 +31,7 @@ class Access(Enum):
     SYNCWARP = "syncwarp"
     SYNCLANES = "syncwarp of some lanes"
     MBARRIER = "operation on an mbarrier"
+    ARRIVED = "arrival at an mbarrier, which releases"
     RELEASE = "arrival at an mbarrier"
     ACQUIRE = "successful wait for an mbarrier"
     BULK = "start of a bulk copy, or of an asynchronous store, to shared memory"

@@ -11,7 +11,9 @@ overwrite what they read. Nor of mbarriers, which nobody but operations on them 
 libcu++, sets them up without any fence.
 
 The shared memory of a block is given to others when its last thread ends. What other blocks of its cluster
-touch must be settled for it by then, and what the copy engine brings or takes must have been waited for.
+touch must be settled for it by then, and what the copy engine brings or takes must have been waited for. A
+relaxed arrival at the barrier of the cluster tells that reads are over, as who arrives has what it read.
+Writes, and arrivals at mbarriers, may still be on their way: cards stop where they find the block gone.
 """
 
 from typing import Any, ClassVar
@@ -81,11 +83,13 @@ class PhasedInterval(Interval):
 
     def _begin(self) -> None:
         super()._begin()
-        #: What is over, if perhaps not to be seen: relaxed arrivals tell of it too, and the end of copies.
+        #: What has been read, or copied: relaxed arrivals tell of it too, and the end of copies.
         self._met = WarpClocks(self.layout.warps * self.layout.blocks, self.layout.blocks)
         #: The last copy of each pattern between blocks of a cluster: whose memory it touches, by rank, which
         #: lanes started it, when their warps did, and the line.
         self._remote: dict[int, tuple[Bools, Bools, Times, int]] = {}
+        #: When each warp last wrote to another block, or arrived there, by that one's rank and the line.
+        self._sent: dict[tuple[int, int], Times] = {}
         #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
         self._observers: dict[int, tuple[Bools, Times, int]] = {}
 
@@ -93,6 +97,10 @@ class PhasedInterval(Interval):
         super()._change(change)
         self._met.change(lambda title, times: change(f"met {title}", times))
         self._ended = change("ended", self._ended)
+        self._sent = {
+            (rank, line): change(f"sent to {rank} {line}", times)
+            for (rank, line), times in self._sent.items()
+        }
         self._observers = {
             serial: (change(f"lanes {serial} {line}", lanes), change(f"since {serial}", since), line)
             for serial, (lanes, since, line) in self._observers.items()
@@ -114,12 +122,13 @@ class PhasedInterval(Interval):
             self._remote.pop(serial, None)
         known = {*np.flatnonzero(np.bincount(self.landed.reshape(-1))).tolist(), *self._remote}
         self._observers = {serial: one for serial, one in self._observers.items() if serial in known}
+        self._sent = {key: times for key in self._sent if (times := self._on_the_way(*key)).any()}
         super()._forget_settled()
         self._met.forget()
 
     def _seen(self) -> list[Times]:
         started = [since for _, _, since, _ in self._remote.values()]
-        return [*started, *(since for _, since, _ in self._observers.values())]
+        return [*started, *(since for _, since, _ in self._observers.values()), *self._sent.values()]
 
     def settle(self) -> None:
         """As of `Interval`: fences hold for everybody."""
@@ -280,6 +289,28 @@ class PhasedInterval(Interval):
             if wrong.any():
                 position, _ = touch.position((row := int(wrong.argmax()), 0))
                 self._blame(position, int(owner[row]), entry.line)
+        if entry.access in (Access.WRITE, Access.ATOMIC, Access.ARRIVED):
+            self._send(self.touch(entry))
+
+    def _send(self, touch: Touch) -> None:
+        """Threads write, or arrive at mbarriers, perhaps in other blocks."""
+        owner, elsewhere = touch.start // self.layout.stride, self._elsewhere(touch)
+        for rank in np.unique(owner[elsewhere]).tolist():
+            chosen = elsewhere & (owner == rank)
+            times = np.zeros((len(self.written), self._clocks.times.shape[1]), dtype=np.int64)
+            times[touch.block[chosen], touch.warp[chosen]] = self._now
+            key = rank, touch.entry.line
+            self._sent[key] = np.maximum(self._sent.get(key, 0), times)
+
+    def _on_the_way(self, rank: int, line: int) -> Times:
+        """Return when warps arrived there last, 0 where some thread of the rank knows of it."""
+        times = self._sent[rank, line]
+        return np.where(times > self._told(self._clocks, rank), times, 0)
+
+    def _told(self, clocks: WarpClocks, rank: int) -> Times:
+        """Return until when what each warp did is settled for some warp of a rank."""
+        shape = len(clocks.known), self.layout.blocks, self.layout.warps, -1
+        return np.asarray(clocks.known.reshape(shape)[:, rank].max(axis=1))
 
     def _elsewhere(self, touch: Touch) -> Bools:
         """Return which of a touch's rows are about memory of another block."""
@@ -294,13 +325,19 @@ class PhasedInterval(Interval):
         """Blocks have ended: what others touched of their memory is settled for a warp of theirs."""
         gone = self._ranks(np.asarray(signal.lanes.any(axis=2)))
         ended, self._ended = gone & ~self._ended, gone
-        shape = len(self._met.known), self.layout.blocks, self.layout.warps, -1
-        of_block = self._met.known.reshape(shape).max(axis=2)
         for rank in np.flatnonzero(ended.any(axis=0)).tolist() if self._strict else ():
             others = self.layout.rank_of_warp[0, :, 0] != rank
-            known = np.where(others, of_block[:, rank], self._now)
+            known = np.where(others, self._told(self._met, rank), self._now)
+            self._require_come(rank, ended[:, rank])
             self._require_settled(rank, ended[:, rank], known)
             self._require_over(rank, ended[:, rank], known, others)
+
+    def _require_come(self, rank: int, ended: Bools) -> None:
+        """Report what threads sent to a block that ended without knowing of it."""
+        for owner, line in self._sent:
+            if owner == rank and (late := ended[:, None] & (self._on_the_way(owner, line) > 0)).any():
+                row, warp = np.argwhere(late)[0].tolist()
+                self._blame((row, warp, 0), rank, line)
 
     def _require_settled(self, rank: int, ended: Bools, known: Times) -> None:
         """Report what other warps touched of the memory of a block that ended without knowing of it."""
@@ -335,10 +372,9 @@ class PhasedInterval(Interval):
     def _blame(self, position: tuple[int, int, int], rank: int, line: int) -> None:
         position = (int(self.first[position[0]]), *position[1:])
         _, block = self.names((position[0], rank * self.layout.warps, 0))
-        text = (
-            f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"
-        )
-        self.report(FaultKind.OUT_OF_BOUNDS, f"{text} cluster is missing", line, position, None)
+        text = f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of"
+        text += " the cluster is missing, or is relaxed and does not wait for it"
+        self.report(FaultKind.OUT_OF_BOUNDS, text, line, position, None)
 
     # The two proxies: that of ordinary accesses, and that of the copy engine.
 

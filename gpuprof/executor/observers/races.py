@@ -37,7 +37,7 @@ from gpuprof.executor.observers.touches import (
 )
 
 #: Accesses that several threads may make at once.
-TOGETHER = (Access.ATOMIC, Access.MBARRIER)
+TOGETHER = (Access.ATOMIC, Access.MBARRIER, Access.ARRIVED)
 #: What is told of who touched a granule, by the name of the table.
 _DID = {"writer": "writes", "reader": "reads", "updater": "changes"}
 OTHER_VALUE = " with another value"

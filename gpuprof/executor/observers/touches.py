@@ -27,6 +27,7 @@ _DOES = {
     Access.ATOMIC: "changes",
     Access.COPY: "starts a copy to",
     Access.MBARRIER: "uses the mbarrier at",
+    Access.ARRIVED: "uses the mbarrier at",
     Access.SOURCE: "starts a bulk copy of",
     Access.MULTIPLIED: "multiplies",
 }

@@ -51,11 +51,13 @@ class BarrierOperand:
         known = batch.memo.patterns[self._place]
         return known.of((address,), mask, lambda: self._space.checked(batch, address, mask, load=False))
 
-    def use(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
+    def use(
+        self, batch: Batch, mask: Mask, rank: int | None = None, access: Access = Access.MBARRIER
+    ) -> Columns:
         """Lanes use their barriers, perhaps a rank's, set up in order before: return their numbers."""
         pattern = self.pattern(batch, mask, rank)
         columns = self.numbers(batch, mask, pattern)
-        batch.events.touch(Access.MBARRIER, pattern, self.line)
+        batch.events.touch(access, pattern, self.line)
         return columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
@@ -97,12 +99,13 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
     write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
     amount = coder.reader(item.operands[2], _U32, item) if len(item.operands) > 2 else None
     announces, relaxed, drops = (word in item.opcode for word in ("expect_tx", "relaxed", "arrive_drop"))
+    access = Access.MBARRIER if relaxed else Access.ARRIVED
     one = np.ones((1, 1, 1), dtype=np.int64)
     wanted, at = isinstance(item.operands[0], Reg), (item.line, item.ptx_line)
 
     def run(batch: Batch, mask: Mask) -> None:
         barriers = batch.mbarriers
-        columns = place.use(batch, mask)
+        columns = place.use(batch, mask, access=access)
         complete = barriers.at(barriers.pending, columns) == 0
         if complete.any() and (early := complete & mask.lanes).any():
             # The phase waits for bytes alone: they may come in time for this arrival.
