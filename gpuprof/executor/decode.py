@@ -413,7 +413,7 @@ class _Decoder:
     def _modelled(self, item: Instruction) -> Step | None:
         if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
             item = replace(item, operands=item.operands[:-1])
-        decode = decoder_of(item.opcode[:3])
+        decode = decoder_of(item.opcode)
         if decode is None:
             raise UnsupportedInstruction(item.name, item.line)
         return decode(self.coder, item)

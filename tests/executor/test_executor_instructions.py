@@ -286,6 +286,42 @@ def test_an_operand_that_nobody_reads_is_refused():
         load_program(PTX_HEAD + ".visible .entry k()\n{ .reg .f32 a; add.f32 a, a, a, a;\nret; }", "k")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add.wrap.u32 n, n, n;",
+        "neg.sat.f32 x, x;",
+        "rem.hi.u32 n, n, n;",
+        "ex2.approx.sat.f32 x, x;",
+        "ld.global.L1::evict_twice.u32 n, [to];",
+        "ld.global.nc.unified.u32 n, [to];",
+        "st.bulk.weak.shared::cta [to], wide, 0;",
+        "st.global.relaxed.grid.u32 [to], n;",
+        "atom.global.add.sat.u32 n, [to], n;",
+        "red.global.add.rz.f32 [to], x;",
+        "cp.async.ca.shared.global.reversed [n], [to], 4;",
+        "shfl.sync.bfly.rotate.b32 n, n, 1, 31, -1;",
+        "vote.sync.ballot.quad.b32 n, p, -1;",
+        "match.sync.any.not.b32 n, n, -1;",
+        "redux.sync.add.sat.s32 n, n, -1;",
+        "mbarrier.arrive.twice.shared.b64 _, [n];",
+        "fence.acquire.sync_restrict::shared::cta.gpu;",
+        "barrier.cluster.arrive.partial;",
+        "wmma.load.a.sync.aligned.m16n16k16.global.row.conjugate.f16 {n, n, n, n, n, n, n, n}, [to];",
+        "mov.reversed.b32 n, n;",
+    ],
+)
+def test_a_modifier_that_an_instruction_does_not_know_is_refused_where_it_is_reached(text):
+    registers = ".reg .u32 n; .reg .u64 to, wide; .reg .f32 x; .reg .pred p;"
+    program = load_program(f"{PTX_HEAD}.visible .entry k()\n{{ {registers}\n{text}\nret; }}", "k")
+    assert refused(program).name == text.split()[0].replace("::", ".").rstrip(";")
+
+
+def test_a_barrier_with_a_modifier_that_it_does_not_know_is_refused():
+    with pytest.raises(UnsupportedInstruction, match=re.escape("`barrier.sync.half`")):
+        load_program(PTX_HEAD + ".visible .entry k()\n{ barrier.sync.half 0;\nret; }", "k")
+
+
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize(
     ("modifiers", "combine"),

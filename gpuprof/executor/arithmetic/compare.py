@@ -39,7 +39,7 @@ _OF_FLOATS = ORDERED | {"ne": lambda a, b: (a != b) & ~_either_nan(a, b)}
 #: Each is the negation of another; all but the last hold also when an operand is NaN.
 _NEGATED = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt", "num": "nan"}
 _COMBINE: dict[str, Compute] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
-MODIFIERS = frozenset({*ORDERED, *_NEGATED, *_COMBINE})
+COMPARISONS = frozenset({*ORDERED, *_NEGATED, *_COMBINE})
 
 
 def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import approximations, floats, halves, integers, video
 from gpuprof.executor.arithmetic.compare import (
-    MODIFIERS,
+    COMPARISONS,
     lower_selp,
     lower_set,
     lower_setp,
@@ -216,17 +216,40 @@ def _logic(op: Mnemonic) -> Lowered:
     return Lowered(compute, (*(_U32,) * 4, _BOOL), second)
 
 
-#: Entries that know which modifiers they have; what others may have is all that any of them looks at.
-_CHECKING = frozenset({"cvt", "prmt", "testp", *video.NAMES})
-_MODIFIERS = MODIFIERS | {
-    *("lo", "hi", "wide", "sat", "cc", "rn", "rz", "rm", "rp", "ftz", "relu", "oob", "approx", "full"),
-    *("NaN", "xorsign", "abs", "l", "r", "wrap", "clamp", "shiftamt"),
+_ROUNDED = "rn rz rm rp ftz sat"
+#: The modifiers of each opcode that has some and whose entry does not check them itself. For which types
+#: they are the assembler knows.
+_MODIFIERS = {
+    name: frozenset(modifiers.split())
+    for names, modifiers in {
+        "add sub": f"{_ROUNDED} cc",
+        "mul": f"{_ROUNDED} lo hi wide",
+        "mul24": "lo hi",
+        "addc subc": "cc",
+        "mad": f"{_ROUNDED} lo hi wide cc",
+        "mad24": "lo hi sat",
+        "madc": "lo hi cc",
+        "fma fms fnma fnms": f"{_ROUNDED} relu oob",
+        "div": f"{_ROUNDED} approx full",
+        "sqrt rcp": f"{_ROUNDED} approx",
+        "rsqrt ex2 lg2 sin cos tanh": "approx ftz",
+        "min max": "ftz NaN xorsign abs relu",
+        "neg abs slct": "ftz",
+        "lop3": "and or",
+        "setp set": " ".join(("ftz", *COMPARISONS)),
+        "shf": "l r wrap clamp",
+        "bmsk szext": "wrap clamp",
+        "bfind": "shiftamt",
+        "dp2a": "lo hi",
+    }.items()
+    for name in names.split()
 }
+_CHECKING = frozenset({"cvt", "prmt", "testp", *video.NAMES})
 
 
 def lower(op: Mnemonic) -> Lowered:
-    """Look up what an instruction computes; one with a modifier that no entry looks at is not there."""
-    if op.base not in _CHECKING and not _MODIFIERS.issuperset(op.flags):
+    """Look up what an instruction computes; one with a modifier that its entry does not know is not there."""
+    if op.base not in _CHECKING and {*op.flags} - _MODIFIERS.get(op.base, frozenset()):
         raise NotInTable
     return TABLE[op.base](op)
 

@@ -18,10 +18,15 @@ from gpuprof.executor.steps.coding import Coder
 #: Barriers of a thread block.
 _BARRIERS = 16
 _U32 = ARITHMETIC["u32"]
+#: What barriers of a block may say, and waits at that of a cluster.
+_MODIFIERS = {"cta", "sync", "aligned", "arrive", "red", "popc", "and", "or", "u32", "pred"}
+_MODIFIERS |= {"cluster", "wait", "acquire"}
 
 
 def barrier_operands(coder: Coder, item: Instruction) -> Callable[[Batch], list[Lanes]]:
     """Return a reader of a barrier's number, and of how many threads it takes where it says so."""
+    if not _MODIFIERS.issuperset(item.opcode[1:]):
+        raise UnsupportedInstruction(item.name, item.line)
     operands = item.operands[1:-1] if "red" in item.opcode else item.operands
     reads = [coder.reader(operand, _U32, item) for operand in operands]
     return lambda batch: [read(batch) for read in reads]

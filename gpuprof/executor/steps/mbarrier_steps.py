@@ -214,15 +214,17 @@ def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: i
     batch.refuse(FaultKind.MBARRIER, mask, outside, line, text, counts)
 
 
-#: Setting up, arriving, announcing bytes, waiting, and asking what is pending.
-OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {
-    "init": _set_up,
-    "inval": _set_up,
-    "arrive": _arrive,
-    "arrive_drop": _arrive,
-    "pending_count": _pending_count,
-    "expect_tx": _bytes,
-    "complete_tx": _bytes,
-    "try_wait": _wait,
-    "test_wait": _wait,
+_ARRIVING = "expect_tx noComplete release relaxed"
+_WAITING = "parity acquire relaxed"
+#: Setting up, arriving, announcing bytes, waiting, and asking what is pending; with what each may say.
+OPERATIONS: dict[str, tuple[Callable[[Coder, Instruction], Step], str]] = {
+    "init": (_set_up, ""),
+    "inval": (_set_up, ""),
+    "arrive": (_arrive, _ARRIVING),
+    "arrive_drop": (_arrive, _ARRIVING),
+    "pending_count": (_pending_count, ""),
+    "expect_tx": (_bytes, "relaxed"),
+    "complete_tx": (_bytes, "relaxed"),
+    "try_wait": (_wait, _WAITING),
+    "test_wait": (_wait, _WAITING),
 }
