@@ -67,7 +67,8 @@ class SharedGroup:
         if self._last is not None and _are(distances, self._last.distances, active):
             return self._last
         first, warps = active.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
-        pattern = np.where(active.any(axis=0), distances[first, warps], 0).astype(np.int64)
+        # Of the addresses' type: to compare integers of two types takes several times as long.
+        pattern = np.where(active.any(axis=0), distances[first, warps], distances.dtype.type(0))
         if not _are(distances, pattern, active):
             return None
         key = pattern.tobytes(), pattern.shape
@@ -81,7 +82,8 @@ class SharedGroup:
 
     def settle(self, tally: Tally) -> None:
         for pattern in self._known.values():
-            address, runs = np.broadcast_to(pattern.distances, (len(pattern.distances), WARP)), pattern.used
+            distances, runs = pattern.distances.astype(np.int64), pattern.used
+            address = np.broadcast_to(distances, (len(distances), WARP))
             everybody = np.ones(address.shape, dtype=np.bool_)
             for access in self._accesses:
                 place = address + access.offset
