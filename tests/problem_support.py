@@ -130,9 +130,10 @@ def measured(
     blocks: int | None = None,
     linked: bool = False,
     assembled: bool = False,
+    sms: int = 0,
 ) -> Measurement:
     """What the executor finds of a kernel; `case` is its block, its parameters and its ladder."""
-    told = executor(card, blocks, linked, assembled=assembled)
+    told = executor(card, blocks, linked, sms=sms, assembled=assembled)
     return measure_case(Case.of(kernel, problem, *case), *told)[0]
 
 

@@ -129,13 +129,14 @@ LADDER_SIZES = {
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
 SIZES = {
     **dict.fromkeys(("streamk", "streamk_fit", "streamk_small"), "384x512x64"),
-    "registers": "16x8192",
+    **dict.fromkeys(("registers", "split_row"), "16x8192"),
     "few_rows": "4x256x512",
     "short_k": "4x256x32",
     "splitk_fit": "88x256x128",
     "splitk_tall": "512x2048x96",
     **dict.fromkeys(("realigned", "realigned_fit", "packed"), "129x257x165"),
     "wgmma_persistent": "2560x1792x8",
+    "overlap_persistent": "1x135x70x64",
     **dict.fromkeys(("wgmma_streamk", "wgmma_packed"), "256x256x512"),
     **dict.fromkeys(("wgmma_split_turned", "e4m3_split_turned"), "64x1664x128"),
 }

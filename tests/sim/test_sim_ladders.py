@@ -85,12 +85,36 @@ def test_right_with_other_parameters_and_blocks(operation, name, params, block):
     assert {name: measurement.params[name] for name in params} == params
 
 
+@pytest.mark.parametrize("causal", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("size", "params", "sms"),
+    [
+        ((2, 3, 700, 64), {}, 4),
+        ((1, 9, 70, 128), {"BN": 128}, 2),  # one tile for all queries of a head
+        ((1, 7, 300, 64), {"BM": 192, "BN": 128}, 3),  # causal: other heads in the second half
+    ],
+)
+def test_blocks_of_attention_go_on_to_further_queries(size, params, sms, causal):
+    kernel = next(kernel for kernel in ladder("attention") if kernel.id == "overlap_persistent")
+    problem = problem_for(kernel, *size, dtype="bf16", causal=causal)
+    measurement = measured(kernel, problem, None, params, ladder("attention"), blocks=0, sms=sms)
+    assert (measurement.outcome, measurement.grid[0]) == ("ok", sms), measurement.reason
+
+
 @pytest.mark.parametrize(
     ("columns", "chosen"),
-    [(1024, "warp_row"), (1025, "registers"), (8193, "smem_row"), (58_100, "float4_online")],
+    [(1024, "warp_row"), (1025, "registers"), (8193, "smem_row"), (32_769, "split_row")],
 )
 def test_softmax_by_size_goes_where_the_row_fits(columns, chosen):
     measurement = measure(ladder("softmax")[-1], (1, columns))
+    assert (measurement.outcome, measurement.chosen) == ("ok", chosen), measurement.reason
+
+
+@pytest.mark.parametrize(
+    ("size", "chosen"), [((1, 1, 70, 64), "overlap_persistent_128"), ((1, 1, 140, 128), "overlap_persistent")]
+)
+def test_attention_by_size_lets_blocks_go_on(size, chosen):
+    measurement = measure(ladder("attention")[-1], size)
     assert (measurement.outcome, measurement.chosen) == ("ok", chosen), measurement.reason
 
 

@@ -138,18 +138,6 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 
 #include "products.cuh"
 
-// Wait for the turn of a warpgroup, or give it to one: the barrier of each is met by itself and the one before.
-static __device__ __forceinline__ void take_turn(int group)
-{
-    if (PINGPONG)
-        asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
-}
-static __device__ __forceinline__ void give_turn(int group)
-{
-    if (PINGPONG)
-        asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     overlap(int sequence, int causal, const __grid_constant__ TensorMap Q_map, const __grid_constant__ TensorMap K_map,
        const __grid_constant__ TensorMap V_map, real *O)
@@ -216,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (t % 32 == 0)
             arrive_at(empty + 8 * (turn % STAGES));
     };
-    if (group == BM / 64 - 1)
+    if (PINGPONG && group == BM / 64 - 1)
         give_turn(0);
     wait(queries_full, 0);
 
@@ -239,7 +227,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll 1
     for (int tile = 1; tile < tiles; ++tile) {
         keys = tile_of(2 * tile - 1);
-        take_turn(group);
+        if (PINGPONG)
+            take_turn(group);
         begin_products();
         start_scores<BM>(scores, own_queries, keys);
         close_products();
@@ -248,7 +237,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         begin_products();
         start_sums(out, weights, values);
         close_products();
-        give_turn((group + 1) % (BM / 64));
+        if (PINGPONG)
+            give_turn((group + 1) % (BM / 64));
         wait_for_products<1>();
         release(2 * tile - 1);
         mask(scores, row, tile * BN, sequence, causal);
@@ -266,6 +256,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     close_products();
     wait_for_products<0>();
     write_rows(out, rows, O + (size_t)head * sequence * D, row, sequence);
-    if (group == 0)
+    if (PINGPONG && group == 0)
         take_turn(0); // the last one that is given
 }

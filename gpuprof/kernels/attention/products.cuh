@@ -81,6 +81,16 @@ static __device__ __forceinline__ void take_all(unsigned (&weights)[STEPS][4], c
         take_weights(weights[i], scores, i);
 }
 
+// Wait for the turn of a warpgroup, or give it to one: the barrier of each is met by itself and the one before.
+static __device__ __forceinline__ void take_turn(int group)
+{
+    asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
+}
+static __device__ __forceinline__ void give_turn(int group)
+{
+    asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
+}
+
 // Start the copy of a box of three dimensions: the panel's first column of a head, its first row, and whose.
 static __device__ __forceinline__ void copy_panel(unsigned target, const TensorMap *map, int column, int row, int head,
                                                   unsigned barrier)

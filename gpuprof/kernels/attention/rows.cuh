@@ -126,3 +126,35 @@ static __device__ __forceinline__ void write_rows(const float (&sums)[COUNT], co
                 *(unsigned *)(O + (size_t)at * D + i / 4 * 8 + threadIdx.x % 4 * 2) = pack(sums[i] * share, sums[i + 1] * share);
     }
 }
+// The same in words of 16 bytes: of four times eight columns each of four neighbouring lanes gets eight.
+template <int COUNT>
+static __device__ __forceinline__ void write_words(const float (&sums)[COUNT], const Rows &rows, real *O, int row, int sequence)
+{
+    const int lane = threadIdx.x % 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        float sum = rows.sum[half];
+        sum += __shfl_xor_sync(0xffffffff, sum, 1);
+        sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        const float share = 1 / sum;
+        const int at = row + half * 8;
+#pragma unroll
+        for (int i = half * 2; i < COUNT; i += 16) {
+            unsigned words[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                words[k] = pack(sums[i + 4 * k] * share, sums[i + 4 * k + 1] * share);
+            // Transpose: what the k-th lane has as its i-th becomes the i-th lane's k-th.
+#pragma unroll
+            for (int bit = 1; bit < 4; bit *= 2)
+#pragma unroll
+                for (int k = 0; k < 4; ++k)
+                    if (!(k & bit)) {
+                        const unsigned got = __shfl_xor_sync(0xffffffff, lane & bit ? words[k] : words[k | bit], bit);
+                        (lane & bit ? words[k] : words[k | bit]) = got;
+                    }
+            if (at < sequence)
+                *(uint4 *)(O + (size_t)at * D + i / 4 * 8 + lane * 8) = make_uint4(words[0], words[1], words[2], words[3]);
+        }
+    }
+}
