@@ -4,8 +4,8 @@
 title = "The right place for the row"
 operation = "softmax"
 rung = 100
-idea = "A short row fits the registers of a warp, a longer one those of a block, a long one the shared memory of an SM, and the longest none of them."
-change = "No code of its own: the number of columns decides which of the kernels below runs."
+idea = "A short row fits the registers of a warp, a longer one those of a block, a long one the shared memory of an SM, and the longest none of them; of few long rows each is shared out among SMs."
+change = "No code of its own: the shape decides which of the kernels below runs."
 bottleneck = "That of the chosen kernel."
 
 [[choose]]
@@ -15,6 +15,10 @@ when = "columns <= 1024"
 [[choose]]
 kernel = "registers"
 when = "columns <= 8192"
+
+[[choose]]
+kernel = "split_row"
+when = "columns > 32768 and rows <= 4 * sm_count"
 
 [[choose]]
 kernel = "smem_row"
