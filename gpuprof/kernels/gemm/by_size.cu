@@ -16,7 +16,7 @@ because = "Rows that the copy engine does not take, of a short k: writing C is m
 
 [[choose]]
 kernel = "wgmma_gathered"
-when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or M * N * K <= 2700000 * sm_count)"
+when = "real_bytes == 2 and (N % 8 != 0 or K % 8 != 0) and M * N * K <= (10000000 if cdiv(M, 64) * cdiv(N, 64) <= sm_count else 2700000) * sm_count"
 because = "Such rows of a small C or few products: threads gather them, as a copy of all would take longer."
 
 # Picoseconds, by benchmarks/shape_costs.py from docs/data/gemm-sizes-bf16-h200.csv and -h100.csv.
@@ -40,8 +40,8 @@ because = "As of two bytes: k split where C has few tiles, 64 columns to fill on
 
 [[choose]]
 kernel = "tf32_gathered"
-when = "real_bytes == 4 and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or K > 36 and cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count and M * N * K <= 1800000 * sm_count)"
-because = "As of two bytes: threads gather rows of a small C or few products."
+when = "real_bytes == 4 and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or K > 36 and cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count and M * N * K <= 1800000 * sm_count or K > 36 and min(M, N) <= 192)"
+because = "As of two bytes: threads gather rows of a small C or few products, or of a narrow one, for which copies of all are not read often."
 
 [[choose]]
 kernel = "tf32_packed"

@@ -29,7 +29,7 @@ BK = 128 # k per tile
 A_WIDTH = "16 if K % 16 == 0 else 8 if K % 8 == 0 else 4 if K % 4 == 0 else 1" # bytes that are copied at once: rows start at multiples of them
 B_WIDTH = "A_WIDTH"
 TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
-CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, 3 * sm_count // (4 * TILES)))"
+CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, max(3 * sm_count // (4 * TILES), min(15 * sm_count // (8 * TILES), K // (4 * BK)))))" # two blocks an SM where each has four tiles of k
 STAGES = "DEEP if DEEP else 4 if TILES <= 2 * sm_count else 3" # tiles in shared memory
 RESIDENT = 2 # blocks that an SM has registers for at least
 

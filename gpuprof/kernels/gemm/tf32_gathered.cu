@@ -26,7 +26,7 @@ BM = 64 # rows of C per block
 BN = 64 # columns
 BK = 32 # k per tile
 TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
-CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, 3 * sm_count // (4 * TILES)))"
+CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count else max(2, min(8, max(3 * sm_count // (4 * TILES), min(15 * sm_count // (8 * TILES), K // (4 * BK)))))" # two blocks an SM where each has four tiles of k
 A_WIDTH = "16 if K % 4 == 0 else 8 if K % 2 == 0 else 4" # bytes of A that are copied at once: rows start at multiples of them
 B_WIDTH = "16 if N % 4 == 0 else 8 if N % 2 == 0 else 4" # of B
 SHARING = 1

@@ -45,8 +45,8 @@ dynamic_shared_bytes = "128 * STAGES * (BM + BN) + 64 * BN"
 [constants]
 BK = 32     # k per tile
 BN = 128    # columns of C per block
-CLUSTER = 2 # blocks that share rows of A
-SHARING = 2
+CLUSTER = "SHARES if SHARES else 1 if N <= BN else 2"
+SHARING = "CLUSTER"
 SPLIT = 0
 COLUMNS = "cdiv(N, BN * CLUSTER)" # of clusters
 DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // CLUSTER) * (sm_count // CLUSTER) // COLUMNS" # tiles in a column, in no more waves
@@ -55,15 +55,21 @@ STAGES = "min(8, 1744 // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 TALLEST = 256 # most rows of C per block: fewer where that fills the last wave
+SHARES = 0    # blocks of a cluster, which share rows of A; 0 for two, unless one has all columns
 PANEL = 8     # rows of tiles of C whose tiles run together
 
 [candidates]
 TALLEST = [64, 128, 192, 256]
+SHARES = [0, 1, 2]
 PANEL = [4, 8, 16]
 
 [[require]]
 condition = "TALLEST >= 64 and TALLEST <= 256 and TALLEST % 16 == 0"
 because = "{id} has products of 64, 80, 96, … 256 rows"
+
+[[require]]
+condition = "0 <= SHARES and SHARES <= 2"
+because = "{id} shares rows of A among 1 or 2 blocks"
 
 [[require]]
 condition = "90 <= arch < 100"

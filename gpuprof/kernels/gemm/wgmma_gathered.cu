@@ -45,7 +45,7 @@ BK = 64 # k per tile
 A_WIDTH = "16 if K % 8 == 0 else 8 if K % 4 == 0 else 4 if K % 2 == 0 else 2" # bytes of A that are copied at once: rows start at multiples of them
 B_WIDTH = "16 if N % 8 == 0 else 8 if N % 4 == 0 else 4 if N % 2 == 0 else 2" # of B
 TILES = "cdiv(M, BM) * cdiv(N, BN)" # of C
-CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count or TOGETHER else max(2, min(8, 3 * sm_count // (4 * TILES)))"
+CLUSTER = "WAYS if WAYS else 1 if TILES >= sm_count or TOGETHER else max(2, min(8, max(3 * sm_count // (4 * TILES), min(15 * sm_count // (8 * TILES), K // (4 * BK)))))" # two blocks an SM where each has four tiles of k
 STAGES = "1 if TOGETHER else DEEP if DEEP else 4 if TILES <= 2 * sm_count else 3" # tiles in shared memory: with three an SM has room for a third block
 RESIDENT = "8 if TOGETHER else 2" # blocks that an SM has registers for
 

@@ -50,23 +50,24 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 [constants]
 BM = 128 # rows of C per block
 BK = 64  # k per tile
+CLUSTER = "SHARES if SHARES else 1 if M <= BM else 2"
 PER_SM = "M * N // sm_count" # elements of C
 BN = "64 if PER_SM <= 6000 else 128 if PER_SM <= 20000 else 192 if PER_SM <= 90000 else 256" # columns of C per block
 TILES = "cdiv(N, BN) * cdiv(M, BM * CLUSTER)" # of C, as many as a cluster has blocks
 STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
-CLUSTER = 2 # blocks that share columns of B
+SHARES = 0 # blocks of a cluster, which share columns of B; 0 for two, unless one has all rows
 LEAST = 8  # tiles of k that a block has, unless those of its tile of C are fewer
 PANEL = 8  # rows of clusters whose tiles run together
 
 [candidates]
-CLUSTER = [1, 2]
+SHARES = [0, 1, 2]
 LEAST = [2, 4, 8]
 PANEL = [1, 2, 4, 8, 16]
 
 [[require]]
-condition = "CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4"
+condition = "SHARES == 0 or SHARES == 1 or SHARES == 2 or SHARES == 4"
 because = "{id} shares columns among 1, 2 or 4 blocks"
 
 [[require]]
