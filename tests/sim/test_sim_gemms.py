@@ -7,6 +7,7 @@ from problem_support import executor, find_kernel, problem_for
 
 from gpuprof.bounds.floors import with_bounds
 from gpuprof.devices.cards import load_card
+from gpuprof.kernels.shape import values_of
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 
@@ -59,6 +60,9 @@ CASES = [
     ("dmma_split_32x32", (66, 130, 10), {}),
     ("dmma_split_32x32", (17, 20, 300), {"WAYS": 16}),
     ("dmma_split_16x16", (18, 35, 200), {"WAYS": 2}),
+    ("dmma_split", (66, 131, 150), {"WAYS": 3, "LONG": 1}),
+    ("dmma_split_32x32", (34, 33, 200), {"WAYS": 5, "LONG": 1}),
+    ("dmma_split_64x32", (65, 36, 100), {"WAYS": 3}),
     ("wgmma_split", (193, 72, 520), {"NARROWEST": 128, "BELOW": 2, "WAYS": 3}),
     ("wgmma_split_below", (265, 200, 136), {}),
     ("wgmma_split_128_2x2", (265, 200, 136), {}),
@@ -137,6 +141,39 @@ def measure(name, size, params=None, card="h200", sms=0, assembled=False, **scal
 def test_right_where_tiles_are_cut_off(name, size, params):
     measurement = measure(name, size, params, **SCALARS)
     assert measurement.outcome == "ok", measurement.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("dmma_split", {"WAYS": 3, "LONG": 1}), ("splitk_fit", {"WAYS": 24})]
+)
+def test_tiles_begin_at_whole_sectors_where_blocks_share_them_by_memory(name, params):
+    # A variable of 16 bytes before them: copies would lie in another half of their sector than in memory.
+    resources = measure(name, (64, 64, 1024), params, assembled=True).resources
+    assert resources.static_shared_bytes == 0 < resources.dynamic_shared_bytes
+
+
+def test_rows_that_start_anywhere_are_written_by_neighbours():
+    m, n = 130, 129
+    stored = measure("dmma_split", (m, n, 32)).counters["global_store_sectors"].value
+    assert stored < 1.2 * m * n * 8 / 32
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "constant", "value"),
+    [
+        ("splitk_tall", (1104, 1608, 184), "WARPS_M", 4),  # four tiles an SM
+        ("splitk_tall", (604, 4027, 254), "WARPS_M", 2),  # five
+        ("dmma_split_64x32", (504, 992, 2352), "DEEP", 6),
+        ("dmma_split_64x32", (3012, 320, 40), "DEEP", 4),
+        ("dmma_split_64x32", (3012, 320, 32), "DEEP", 3),
+        ("dmma_split", (1280, 960, 3520), "SHARES", 3),  # and not
+        ("dmma_split", (700, 300, 3000), "SHARES", 1),  # clusters find room
+    ],
+)
+def test_tiles_follow_from_what_an_sm_has_to_do(name, size, constant, value):
+    kernel = find_kernel("gemm", name)
+    problem = problem_for(kernel, *size, dtype=kernel.dtypes[0])
+    assert values_of(kernel, problem, {}, load_card("h200"))[constant] == value
 
 
 def test_of_a_short_k_little_beyond_it_is_multiplied():

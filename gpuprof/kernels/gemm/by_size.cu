@@ -64,43 +64,43 @@ because = "Rows that the copy engine does not take, which threads gather."
 [[choose]]
 kernel = "dmma_split_16x16"
 when = "real_bytes == 8"
-least = "2910000 + 1110 * CYCLES + 4110 * COPIES + 5390 * SUMMED + 35700 * WRITES + 2760000 * JOINS"
+least = "1320000 + 1360 * CYCLES + 3710 * COPIES + 25000 * SUMMED + 39400 * WRITES + 2500000 * JOINS"
 because = "Up to about 256: the smallest tiles give every SM one."
 
 [[choose]]
 kernel = "dmma_split_32x32"
 when = "real_bytes == 8"
-least = "5210000 + 420 * CYCLES + 2330 * COPIES + 19900 * SUMMED + 37600 * WRITES"
+least = "3000000 + 868 * CYCLES + 570 * COPIES + 68000 * SUMMED + 11800 * WRITES"
 because = "Around 384: few tiles, a long k shared by warps and blocks."
 
 [[choose]]
 kernel = "dmma_split_32x64"
 when = "real_bytes == 8"
-least = "3370000 + 292 * CYCLES + 3930 * COPIES + 5900 * WRITES + 2970000 * JOINS"
+least = "2510000 + 477 * CYCLES + 2140 * COPIES + 6870 * WRITES + 2750000 * JOINS"
 because = "Fewer tiles than SMs: half the rows of dmma_split."
 
 [[choose]]
 kernel = "dmma_split_64x32"
 when = "real_bytes == 8"
-least = "3480000 + 451 * CYCLES + 2980 * COPIES + 54400 * SUMMED + 270 * WRITES + 1260000 * JOINS"
+least = "2670000 + 395 * CYCLES + 2820 * COPIES + 54600 * SUMMED + 8600 * WRITES + 190000 * JOINS"
 because = "The same with half the columns, where fewer lie beyond C or rows start anywhere."
 
 [[choose]]
 kernel = "dmma_split"
 when = "real_bytes == 8"
-least = "6010000 + 457 * CYCLES + 1910 * COPIES + 2570000 * JOINS"
+least = "4250000 + 518 * CYCLES + 1350 * COPIES + 4040000 * JOINS"
 because = "A few tiles for each SM: blocks share k, so that the last wave is not empty."
 
 [[choose]]
 kernel = "dmma_128x64"
 when = "real_bytes == 8"
-least = "1980000 + 419 * CYCLES + 2500 * COPIES + 21200 * WRITES"
+least = "2890000 + 377 * CYCLES + 3790 * COPIES + 25000 * WRITES"
 because = "A tile of half the columns for nearly each SM: one wave, and nothing to add up."
 
 [[choose]]
 kernel = "dmma"
 when = "real_bytes == 8"
-least = "3030000 + 452 * CYCLES + 2120 * COPIES + 13000 * WRITES"
+least = "5450 + 510 * CYCLES + 1330 * COPIES + 8860 * WRITES"
 because = "Many tiles: the largest reuse most of what they load."
 
 [[choose]]
@@ -112,85 +112,85 @@ because = "Cards without a copy engine were not timed."
 [[choose]]
 kernel = "few_rows"
 when = "real_bytes == 4"
-least = "329000 + 4350 * CYCLES + 1290 * COPIES"
+least = "1070000 + 3940 * CYCLES + 1290 * COPIES"
 because = "A C of a few rows: B is read once, as a stream."
 
 [[choose]]
 kernel = "short_k"
 when = "real_bytes == 4"
-least = "1620000 + 806 * CYCLES + 39 * WRITES + 92600 * WAITS"
+least = "1470000 + 806 * CYCLES + 10 * WRITES + 88200 * WAITS"
 because = "A few k: writing C is all the time there is."
 
 [[choose]]
 kernel = "splitk_8x32"
 when = "real_bytes == 4"
-least = "2230000 + 1610 * CYCLES + 1240 * COPIES + 170000 * WAITS + 64900 * WRITES + 3040000 * JOINS"
+least = "2230000 + 1520 * CYCLES + 1750 * COPIES + 155000 * WAITS + 58900 * WRITES + 1020000 * JOINS"
 because = "Near 128: tiles this small give every SM one."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "real_bytes == 4"
-least = "2490000 + 979 * CYCLES + 1630 * COPIES + 58100 * WAITS + 37300 * WRITES + 3380 * JOINS"
+least = "2490000 + 979 * CYCLES + 2140 * COPIES + 25500 * WAITS + 35400 * WRITES + 3380 * JOINS"
 because = "Near 256: twice the rows, and still about as many blocks as SMs."
 
 [[choose]]
 kernel = "splitk"
 when = "real_bytes == 4"
-least = "2030000 + 899 * CYCLES + 793 * COPIES + 580 * WAITS + 39100 * WRITES + 3900000 * JOINS"
+least = "1720000 + 899 * CYCLES + 699 * COPIES + 580 * WAITS + 43700 * WRITES + 3080000 * JOINS"
 because = "A C of few tiles with aligned rows: warps share k."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "real_bytes == 4"
-least = "2650000 + 763 * CYCLES + 655 * COPIES + 201000 * WAITS + 16000 * WRITES + 370000 * JOINS"
+least = "2290000 + 766 * CYCLES + 562 * COPIES + 202000 * WAITS + 19200 * WRITES + 838000 * JOINS"
 because = "Few tiles whose rows start anywhere: as many rows as leave the busiest SM least."
 
 [[choose]]
 kernel = "splitk_tall"
 when = "real_bytes == 4"
-least = "3900000 + 684 * CYCLES + 1280 * COPIES + 191000 * WAITS + 1030 * WRITES + 3930000 * JOINS"
+least = "3710000 + 684 * CYCLES + 1170 * COPIES + 220000 * WAITS + 971 * WRITES + 2690000 * JOINS"
 because = "A large C with a K too short for the copy engine's kernels."
 
 [[choose]]
 kernel = "streamk_fit"
 when = "real_bytes == 4"
-least = "3330000 + 617 * CYCLES + 12800 * WRITES"
+least = "2240000 + 648 * CYCLES + 14000 * WRITES"
 because = "Few tiles to an SM: smaller ones, of which less lies beyond C, or one for each block."
 
 [[choose]]
 kernel = "streamk_small"
 when = "real_bytes == 4"
-least = "8800000 + 600 * CYCLES + 5040 * WRITES"
+least = "7240000 + 631 * CYCLES + 6080 * WRITES"
 because = "Tiles of half the size where still less lies beyond C."
 
 [[choose]]
 kernel = "streamk"
 when = "real_bytes == 4"
-least = "545 * CYCLES + 5080 * WRITES + 4940 * WAITS"
+least = "572 * CYCLES + 4390 * WRITES + 5190 * WAITS"
 because = "A large C with aligned rows: all SMs end together."
 
 [[choose]]
 kernel = "realigned"
 when = "real_bytes == 4"
-least = "15000000 + 681 * CYCLES + 3130 * WRITES"
+least = "13300000 + 681 * CYCLES + 4450 * WRITES"
 because = "Rows that start anywhere, of a larger C: put in place within shared memory."
 
 [[choose]]
 kernel = "realigned_fit"
 when = "real_bytes == 4"
-least = "8460000 + 729 * CYCLES + 6590 * WRITES"
+least = "7960000 + 729 * CYCLES + 7080 * WRITES"
 because = "The same of a low or narrow C: tiles of half the size."
 
 [[choose]]
 kernel = "packed"
 when = "real_bytes == 4"
-least = "261000 + 634 * CYCLES + 1220 * COPIES + 3910 * WRITES + 18400 * WAITS"
+least = "1740000 + 635 * CYCLES + 1790 * COPIES + 3430 * WRITES + 20000 * WAITS"
 because = "Rows that start anywhere, with a long K: copying them first pays."
 
 [[choose]]
 kernel = "bulk_8x16"
 when = "real_bytes == 4"
-least = "692 * CYCLES + 3760 * WRITES"
+least = "731 * CYCLES + 3190 * WRITES"
 because = "Whole waves of tiles with aligned rows: nothing is added up."
 
 [[choose]]

@@ -39,7 +39,7 @@ id = "dmma_split"
 aliases = ["dmma_64x64", "dmma_64x64_split"]
 rung = 650
 title = "64x64 tiles on FP64 tensor cores, k split over blocks"
-idea = "For a C of few tiles for each SM: the blocks of a cluster share out the k of a tile, and each adds up a part of the sums, which it reads from the others' shared memory. Nobody waits for memory, or adds to C there. How many share a tile follows from how many leave least to do for the SM that has most."
+idea = "For a C of few tiles for each SM: the blocks of a cluster share out the k of a tile, and each adds up a part of the sums, which it reads from the others' shared memory. Nobody adds to C there. How many share a tile follows from how many leave least to do for the SM that has most; where clusters of so many find too little room, and k is long, they leave their sums in memory instead, and the last to end adds them up."
 after = "dmma"
 change = "Tiles of a quarter, and up to eight blocks for each, with a share of k: grid_blocks rise. A tile's sums pass through shared memory once, at the end."
 bottleneck = "FP64 tensor cores, of which the last wave of blocks leaves some idle; at small sizes the wait for each block's first tiles."
@@ -57,7 +57,7 @@ idea = "The same for a C of fewer tiles than SMs: half the rows, and warps of 16
 after = "dmma_split"
 change = "Twice as many tiles with half the sums a lane: registers_per_thread fall."
 bottleneck = "Memory latency: each block has little k and waits for its first tiles."
-parameters = { BM = 32, BN = 64, WM = 32, WN = 16, STAGES = 6, WAYS = 0 }
+parameters = { BM = 32, BN = 64, WM = 32, WN = 16, STAGES = 0, WAYS = 0 }
 
 [variants.moves]
 registers_per_thread = "falls"
@@ -110,24 +110,28 @@ entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["32 * (BM // WM) * (BN // WN) * WARPS_K"]
 grid = ["TILES * CLUSTER * SHARES"]
-dynamic_shared_bytes = "max(DEEP * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 else 0) * real_bytes"
+dynamic_shared_bytes = "max(DEEP * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 or B_WIDTH == 1 else 0) * real_bytes"
 
 [constants]
 THREADS = "32 * (BM // WM) * (BN // WN) * WARPS_K"
 TILES = "cdiv(M, BM) * cdiv(N, BN)"
-CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + (10 if WARPS_K == 1 else 2)) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(K, 2 * BK)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(K, 4 * BK)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(K, 8 * BK)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8) % 16" # blocks that read each other's sums: the number for which the SM that has most is done first. One block takes three where each of two takes two, and to begin as long as ten tiles of k, or two where warps share each
-SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
+OF_K = "cdiv(K, BK)" # tiles of k
+LEAST = "min((OF_K + (10 if WARPS_K == 1 else 2)) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(OF_K, 2)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(OF_K, 4)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(OF_K, 8)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8)" # of blocks that share them: what the SM that has most does, and the number. One block takes three where each of two takes two, and to begin as long as ten tiles of k, or two where warps share each
+FEW = "WAYS if WAYS else 1 if arch < 90 else (min(LEAST, (max(2, cdiv(OF_K, 3)) + 10) * max(2 * cdiv(3 * TILES, sm_count), 3) * 16 + 3, (max(2, cdiv(OF_K, 5)) + 10) * max(2 * cdiv(5 * TILES, sm_count), 3) * 16 + 5) if K >= 5 * LONG else LEAST) % 16" # the number for which it is done first: clusters of three or five fill no group of SMs, so k must be long enough for memory
+FILLED = "sm_count * 9 // 10" # SMs that clusters of more than two find room on: one is within a group of SMs
+CLUSTER = "1 if 2 < FEW < 8 and K >= LONG * FEW and TILES * FEW <= 16 * sm_count and cdiv(TILES * FEW, FILLED) > cdiv(TILES * FEW, sm_count) else min(8, FEW)" # of the blocks, those that read each other's sums: none where that room is too little
+SHARES = "max(1, FEW // CLUSTER if WAYS or CLUSTER == 1 else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
 LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
 A_WIDTH = "2 if K % 2 == 0 else 1" # elements of A that are copied at once: two where its rows start at multiples of 16 bytes
 B_WIDTH = "2 if N % 2 == 0 else 1" # of B, and of C
-DEEP = "STAGES if STAGES else 6 if A_WIDTH * B_WIDTH == 4 else 4" # tiles in shared memory
-SUMMED = "cdiv(cdiv(K, BK), CLUSTER * SHARES)" # tiles of k one after the other
-FILLED = "sm_count * 10 // 11 if CLUSTER > 2 else sm_count" # SMs that clusters find room on: one is within a group of SMs
-BUSIEST = "cdiv(TILES * CLUSTER * SHARES, FILLED)" # blocks for the SM that has most, of which a lone one of four warps takes three where each of two takes two: its cycles of products,
+SUMMED = "cdiv(OF_K, CLUSTER * SHARES)" # tiles of k one after the other
+BUSIEST = "cdiv(TILES * CLUSTER * SHARES, FILLED if CLUSTER > 2 else sm_count)" # blocks for the SM that has most, of which a lone one of four warps takes three where each of two takes two: its cycles of products,
 CYCLES = "max(2 * BUSIEST, 3 if THREADS < 256 else 2) * SUMMED * BK * BM * BN // 256"
+DEEP = "max(3, min(SUMMED + 1, STAGES if STAGES else 4 if A_WIDTH * B_WIDTH < 4 or BUSIEST > 3 and SUMMED <= 24 else 6))" # tiles in shared memory: fewer where k is short, or single elements are copied, and more blocks find room then
+RESIDENT = "2 if THREADS == 256 and TILES > sm_count and WM * WN <= 1024 and DEEP * BK * (BM + BN) <= 14336 else 1" # blocks of eight warps that an SM has room for
 COPIES = "BUSIEST * SUMMED * BK * (BM // A_WIDTH + BN // B_WIDTH) // 32" # copies by its warps,
-WRITES = "BUSIEST * BM * BN // 32" # what they write of C,
-JOINS = "CLUSTER > 1" # and whether blocks have sums to add up
+WRITES = "BUSIEST * BM * BN // 32 * (2 if SHARES > 1 else 1)" # what they write of C, or leave for it,
+JOINS = "CLUSTER * SHARES > 1" # and whether blocks have sums to add up
 
 [parameters]
 BM = 128    # rows of C per block
@@ -136,10 +140,11 @@ WM = 64     # rows of C per warp
 WN = 32     # columns of C per warp
 BK = 16     # k per tile
 WARPS_K = 1 # warps that share the k of a tile
-STAGES = 4  # tiles in shared memory; 0: as many as leave room for blocks
+STAGES = 4  # tiles in shared memory, if k has as many; 0: as many as leave room for blocks
 DEPTH = 8   # k per instruction, from compute capability 9.0 on; it is 4 before
 PANEL = 8   # tile rows whose blocks run together
 WAYS = 1    # blocks that share the k of a tile; 0: as many as leave least to do for any SM
+LONG = 400  # k of a block from which on its sums pass by way of memory, not a cluster
 
 [candidates]
 BM = [16, 32, 64, 128]
@@ -173,7 +178,7 @@ condition = "THREADS % BN == 0 and THREADS % BK == 0 and BM * BK % (2 * THREADS)
 because = "{id} copies whole rows by all threads: they must be a multiple of BN and of BK, and half of them may not exceed a tile's values"
 
 [[require]]
-condition = "DEEP >= 3"
+condition = "STAGES == 0 or STAGES >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one has arrived, one fills"
 
 [[require]]
@@ -280,7 +285,7 @@ static __device__ __forceinline__ double load_of_block(const double *mine, unsig
 #else
 #define IN_CLUSTERS
 #endif
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
     dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
 {
     // Coordinates, and what this thread copies of each tile.
@@ -423,7 +428,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
         const auto write = [&](int row, int col, double first, double second) {
             double *c = C + (size_t)row * N + col;
             if (B_WIDTH == 2) {
-                if (col >= N)
+                if (row >= M || col >= N)
                     return;
                 double2 result = make_double2(alpha * first, alpha * second);
                 if (beta != 0) {
@@ -431,7 +436,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
                     result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
                 }
                 *(double2 *)c = result;
-            } else {
+            } else if (row < M) {
                 if (col < N)
                     c[0] = beta == 0 ? alpha * first : alpha * first + beta * c[0];
                 if (col + 1 < N)
@@ -440,17 +445,20 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
         };
         const int m_lane = m0 + m_warp + lane_m;
         const int n_lane = n0 + n_warp + lane_k * 2;
-#if PARTS_K == 1
-        // Write back.
-#pragma unroll
-        for (int i = 0; i < TILES_M; ++i)
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                if (m_lane + i * 16 + half * 8 < M)
-#pragma unroll
-                    for (int j = 0; j < TILES_N; ++j)
-                        write(m_lane + i * 16 + half * 8, n_lane + j * 8, sum[i][j][half * 2], sum[i][j][half * 2 + 1]);
+#if PARTS_K > 1
+        double own[OWN][2] = {};
 #else
+        auto &own = (double(&)[OWN][2])sum;
+#endif
+        const auto each_own = [&](auto use) {
+#pragma unroll
+            for (int i = 0; i < OWN; ++i) {
+                const int pair = i * PARTS_K + rank * WARPS_K + slice;
+                if (PAIRS % PARTS_K == 0 || pair < PAIRS)
+                    use(pair, own[i][0], own[i][1], i * 2);
+            }
+        };
+#if PARTS_K > 1
         // Each warp adds up a share of the pairs, which the others left in their blocks' shared memory.
         __syncthreads();
 #pragma unroll
@@ -461,15 +469,6 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
 #else
         __syncthreads();
 #endif
-        double own[OWN][2] = {};
-        const auto each_own = [&](auto use) {
-#pragma unroll
-            for (int i = 0; i < OWN; ++i) {
-                const int pair = i * PARTS_K + rank * WARPS_K + slice;
-                if (PAIRS % PARTS_K == 0 || pair < PAIRS)
-                    use(pair, own[i][0], own[i][1], i * 2);
-            }
-        };
         each_own([&](int pair, double &first, double &second, int) {
 #pragma unroll
             for (int other = 0; other < PARTS_K; ++other) {
@@ -480,6 +479,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
             }
             asm volatile("" ::"d"(first), "d"(second)); // here, as who writes nothing may not leave what it reads either
         });
+#endif
 #if SHARES > 1
         // Of the blocks that have the same part of a tile, one in each cluster, the last to come adds up what all of them left.
         const int place = blockIdx.x / (CLUSTER * SHARES) * CLUSTER + rank;
@@ -488,31 +488,42 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
             of_all[part / CLUSTER * PART + i * THREADS] = first;
             of_all[part / CLUSTER * PART + (i + 1) * THREADS] = second;
         });
+#if CLUSTER > 1
         meet_cluster(); // no block may end while others read its sums
-        __shared__ bool is_last;
+#endif
         __threadfence();
         __syncthreads();
-        if (t == 0) {
-            is_last = atomicInc(&came[place], SHARES - 1) == SHARES - 1; // and 0 again for the next launch
-            __threadfence();
-        }
-        __syncthreads();
-        if (!is_last)
+        const bool is_last = t == 0 && atomicInc(&came[place], SHARES - 1) == SHARES - 1; // and 0 again for the next launch
+        if (!__syncthreads_or(is_last)) // a variable in shared memory would move the tiles away from 32 bytes
             return;
-        each_own([&](int, double &first, double &second, int i) {
-            first = second = 0;
-#pragma unroll 8
-            for (int share = 0; share < SHARES; ++share) {
-                first += __ldcg(of_all + share * PART + i * THREADS);
-                second += __ldcg(of_all + share * PART + (i + 1) * THREADS);
-            }
-        });
+        __threadfence();
+        each_own([&](int, double &first, double &second, int) { first = second = 0; });
+#pragma unroll 1
+        for (int share = 0; share < SHARES; ++share, of_all += PART)
+            each_own([&](int, double &first, double &second, int i) {
+                first += __ldcg(of_all + i * THREADS);
+                second += __ldcg(of_all + (i + 1) * THREADS);
+            });
 #endif
-        // Write back.
+        // Write back, by way of shared memory where rows start anywhere, so that a warp writes neighbours.
+#if PARTS_K == 1 && B_WIDTH == 1
+        __syncthreads();
+        const auto place_c = [](int row, int column) { return row * BN + (column ^ row % 2 * 8); };
         each_own([&](int pair, double first, double second, int) {
-            const int row = m_lane + pair / 2 / TILES_N * 16 + pair % 2 * 8;
-            if (row < M)
-                write(row, n_lane + pair / 2 % TILES_N * 8, first, second);
+            const int row = m_warp + lane_m + pair / 2 / TILES_N * 16 + pair % 2 * 8;
+            *(double2 *)&shared[place_c(row, n_warp + lane_k * 2 + pair / 2 % TILES_N * 8)] = make_double2(first, second);
+        });
+        __syncthreads();
+        double *c = C + (size_t)(m0 + t / BN) * N + n0 + t % BN;
+        const int rows = n0 + t % BN < N ? M - m0 : 0;
+#pragma unroll 8
+        for (int row = t / BN; row < min(BM, rows); row += THREADS / BN, c += (size_t)(THREADS / BN) * N) {
+            const double sum = alpha * shared[place_c(row, t % BN)];
+            *c = beta == 0 ? sum : sum + beta * *c;
+        }
+#else
+        each_own([&](int pair, double first, double second, int) {
+            write(m_lane + pair / 2 / TILES_N * 16 + pair % 2 * 8, n_lane + pair / 2 % TILES_N * 8, first, second);
         });
 #endif
 #if CLUSTER > 1 && SHARES == 1

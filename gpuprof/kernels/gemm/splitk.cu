@@ -100,7 +100,7 @@ BN = "LANES_N * COLS" # columns of C per block
 TILE_K = "BK if BK else 32 if (K - 1) % 32 > 15 else 16" # k per tile: 32 where no more of the last tile lies beyond K
 OF_64 = "cdiv(cdiv(M, 64) * cdiv(N, BN), sm_count) * 64" # rows of C for the SM that has most, where a tile has 64
 OF_96 = "cdiv(cdiv(M, 96) * cdiv(N, BN), sm_count) * 96" # and where it has 96
-WARPS_M = "TALL if TALL else 2 if OF_64 <= OF_96 <= 192 or K > 64 and TILE_K == 32 and OF_64 * 53 < OF_96 * 50 else 4" # that have rows of their own
+WARPS_M = "TALL if TALL else 2 if OF_64 <= OF_96 <= 192 or K > 64 and TILE_K == 32 and OF_64 * 53 < OF_96 * 50 and OF_64 % 256 == 64 else 4" # that have rows of their own
 ROWS = "TM if TM else (4 if OF_64 * 53 < OF_96 * 50 else 6) if WARPS_M == 4 else 8 if WARPS_M == 2 else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
 RESIDENT = "4 if WARPS_M == 4 and ROWS * COLS <= 48 else 1" # blocks that an SM has registers for
 BM = "LANES_M * ROWS * WARPS_M" # rows of C per block
@@ -126,7 +126,7 @@ TM = 8        # rows of C per thread; 0: as many as fit
 TN = 8        # columns of C per thread; 0: 4 where K is short or C is narrow, else 8
 BK = 64       # k per tile; 0: 32, or 16 where fewer then lie beyond K
 STAGES = 2    # tiles in flight; 0: as the tile needs them
-TALL = 1      # warps that have rows of their own, while the others share k; 0: four, or two where an SM has two such blocks at most and no more to do so, or where 64 rows fit better and two have 16 k of each tile
+TALL = 1      # warps that have rows of their own, while the others share k; 0: four, or two where an SM has two such blocks at most and no more to do so, or where 64 rows fit better, four such blocks at a time leave one alone, and two have 16 k of each tile
 WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
 
 [candidates]
@@ -406,15 +406,11 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
     each_sum([&](int m, int n) {
         *(Vector *)&of_tile[(part / CLUSTER * BM + m) * BN + n] = add_up(m, n).all;
     });
-    __shared__ bool is_last;
     __threadfence();
     __syncthreads();
-    if (t == 0) {
-        is_last = atomicInc(&came[tile * CLUSTER + rank], SHARES - 1) == SHARES - 1; // and 0 again for the next launch
+    const bool is_last = t == 0 && atomicInc(&came[tile * CLUSTER + rank], SHARES - 1) == SHARES - 1; // and 0 again for the next launch
+    if (__syncthreads_or(is_last)) { // a variable in shared memory would move the tiles away from 32 bytes
         __threadfence();
-    }
-    __syncthreads();
-    if (is_last)
         each_sum([&](int m, int n) {
             Neighbours total = {};
 #pragma unroll 8
@@ -428,6 +424,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
             }
             write(total, m, n);
         });
+    }
 #endif
 #if CLUSTER > 1
     meet_cluster(); // no block may end while others read its sums
