@@ -93,10 +93,11 @@ def explain(
         first = own[0] if own else "see the log"
         if "does not apply here" in first:  # a mark on what could not be read as a function
             first = next((line for line in own if _TELLS_WHY.search(line)), first)
-        fix = _fix_of(program, first)
+        about = log[log.find(first) :].partition("\n\n")[0]
+        fix = _fix_of(program, first) or _about_given_macro(program.options, about)
         meant, _, unknown = fix.rpartition("? ")
         if own and not first.startswith(f"{file_name}("):
-            first += _whence(log[log.find(first) :], file_name)
+            first += _whence(about, file_name)
         # Those of them that a directive came to: each warns.
         absent = [name for name in program.absent if f'"{name} is not found' in log]
         if absent and unknown in ("", _HALF, _UNKNOWN):
@@ -184,9 +185,17 @@ def _with_values(function: KernelFunction) -> str:
     )
 
 
-def _whence(log: str, file_name: str) -> str:
-    """The line of the kernel file that a header's error, with which a log begins, comes from."""
-    about = log.partition("\n\n")[0]
+def _about_given_macro(options: Iterable[str], about: str) -> str:
+    """What to do about an error at a name, in its quoted line, that these options make a macro."""
+    found = re.search(r"^(?P<line>.+)\n(?P<before> *)\^", about, re.MULTILINE)
+    word = re.match(r"\w*", found["line"][len(found["before"]) :]) if found else None
+    if word is None or not any(re.match(rf"-D{word[0]}(?:=|$)", option) for option in options):
+        return ""
+    return f"{word[0]} is a macro there, of the kernel's header or -D: give it another name."
+
+
+def _whence(about: str, file_name: str) -> str:
+    """The line of the kernel file that a header's error comes from."""
     found = re.search(rf'at line (?P<line>\d+) of "?{re.escape(file_name)}\b', about)
     return f", from line {found['line']} of {file_name}" if found else ""
 

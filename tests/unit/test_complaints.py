@@ -120,6 +120,22 @@ def test_a_name_that_a_macro_replaces_is_told(line, fix):
     assert found.startswith(fix) if fix else found == ""
 
 
+@pytest.mark.parametrize(
+    ("column", "fix"),
+    [(9, "pad is a macro there, of the kernel's header or -D: give it another name."), (5, "")],
+)
+def test_a_name_of_a_header_that_an_option_makes_a_macro_is_told(column, fix):
+    lines = (
+        "cuda.h(9): error: expected an identifier",
+        "  short pad[64];",
+        " " * (column - 1) + "^",
+        "",
+        "1 error",
+    )
+    given = replace(program(), options=("-DBM=4", "-Dpad=128"))
+    assert explain(given, "k.cu", ["k"], STATUS, "\n".join(lines)).fix == fix
+
+
 def test_a_statement_expression_of_gnu_c_is_told():
     source = "#define MIN(a, b) ({ int c = a; c < b ? c : b; })\n"
     assert fix_of("expected an expression", source=source).startswith("NVRTC has no `({ … })` of GNU C")
