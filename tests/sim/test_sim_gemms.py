@@ -158,6 +158,12 @@ def test_rows_that_start_anywhere_are_written_by_neighbours():
     assert stored < 1.2 * m * n * 8 / 32
 
 
+def test_tiles_of_fp64_fit_where_shared_memory_is_less():
+    # C's rows pass by way of no more of it than the tiles take.
+    measurement = measure("dmma", (130, 129, 49), {"STAGES": 3}, card="l4")
+    assert measurement.outcome == "ok", measurement.reason
+
+
 @pytest.mark.parametrize(
     ("name", "size", "constant", "value"),
     [

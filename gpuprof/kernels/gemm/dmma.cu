@@ -110,7 +110,7 @@ entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["32 * (BM // WM) * (BN // WN) * WARPS_K"]
 grid = ["TILES * CLUSTER * SHARES"]
-dynamic_shared_bytes = "max(DEEP * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 or B_WIDTH == 1 else 0) * real_bytes"
+dynamic_shared_bytes = "max(DEEP * BK * (BM + BN), BM * BN * WARPS_K if CLUSTER * WARPS_K > 1 else 0) * real_bytes"
 
 [constants]
 THREADS = "32 * (BM // WM) * (BN // WN) * WARPS_K"
@@ -506,7 +506,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, RESIDENT)
             });
 #endif
         // Write back, by way of shared memory where rows start anywhere, so that a warp writes neighbours.
-#if PARTS_K == 1 && B_WIDTH == 1
+#if PARTS_K == 1 && B_WIDTH == 1 && BM * BN <= DEEP * STAGE
         __syncthreads();
         const auto place_c = [](int row, int column) { return row * BN + (column ^ row % 2 * 8); };
         each_own([&](int pair, double first, double second, int) {
