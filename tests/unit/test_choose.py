@@ -306,11 +306,39 @@ def test_shipped_choice_fits_sizes_of_every_shape(device, dtype):
 
 
 @pytest.mark.parametrize(
-    ("size", "dtype", "chosen"), [((3, 11129, 31), "f32", "few_rows"), ((4001, 501, 36), "tf32", "short_k")]
+    ("size", "dtype", "chosen"),
+    [
+        ((3, 11129, 31), "f32", "few_rows"),
+        ((4001, 501, 36), "tf32", "short_k"),
+        ((9858, 105, 5063), "tf32", "tf32_gathered"),
+        ((4752, 176, 4656), "tf32", "tf32_64_beside"),
+        ((915, 376, 9069), "bf16", "wgmma_packed"),
+    ],
 )
 def test_a_kernel_of_two_types_is_chosen_by_the_rules_of_each(size, dtype, chosen):
     problem = replace(Gemm(*size), dtype=dtype)
     assert choose(find_kernel("gemm", "by_size"), problem, H200).id == chosen
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "size", "blocks"),
+    [
+        (
+            "tf32_64_beside",
+            "tf32",
+            (4752, 176, 4656),
+            120,
+        ),  # tiles in one wave, of the 30 clusters that run at once
+        ("tf32_gathered", "tf32", (931, 77, 2901), 240),  # as many as SMs hold
+        ("e4m3_gathered", "e4m3", (301, 303, 5003), 200),
+        ("tf32_packed", "tf32", (9858, 105, 5063), 124),  # alone: a second one beside would have no columns
+        ("wgmma_gathered", "bf16", (257, 257, 257), 75),  # but not more than have something to do
+    ],
+)
+def test_a_grid_fills_the_card(kernel, dtype, size, blocks):
+    one = find_kernel("gemm", kernel)
+    launch = configure(one, replace(Gemm(*size), dtype=dtype), one.block, {}, H200).launches[0]
+    assert math.prod(launch.grid) == blocks
 
 
 def test_a_narrow_c_has_tiles_of_fewer_columns():

@@ -98,7 +98,8 @@ COST_1 = "WAVES_1 * cdiv(M, 16 * (WAVES_1 * sm_count // cdiv(N, BN)))" # rows of
 COST_2 = "WAVES_2 * cdiv(M, 16 * (WAVES_2 * (sm_count // 2) // cdiv(N, 2 * BN)))"
 SHARING = "SHARES if SHARES else 1 if N % 32 == 0 and 16 * COST_1 <= 15 * COST_2 or WAVES_1 == 1 and cdiv(N, BN) % 2 else 2"
 COLUMNS = "cdiv(N, BN * SHARING)" # of clusters
-DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // SHARING) * (sm_count // SHARING) // COLUMNS" # tiles in a column, in no more waves
+CLUSTERS = "(sm_count if SHARING <= 2 else sm_count * 10 // 11) // SHARING" # that run at once
+DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), CLUSTERS) * CLUSTERS // COLUMNS" # tiles in a column, in no more waves
 BM = "(64 if 2 * cdiv(M, 64) * cdiv(N, 64) <= sm_count and BN == 64 else 128) if SPLIT else max(64, 16 * cdiv(M, 16 * DOWN))" # rows of C per block
 A_ROWS = "min(BM, cdiv(M, 8 * SHARING) * 8 * SHARING)" # of a tile of A that are fetched
 CLUSTER = "max(3 if 7 * COLUMNS * cdiv(M, BM) <= 2 * sm_count else 2, min(8, 3 * sm_count // (4 * COLUMNS * cdiv(M, BM)))) if SPLIT else SHARING"
