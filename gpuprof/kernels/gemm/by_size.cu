@@ -35,7 +35,7 @@ because = "Rows that the copy engine does not take, of a larger C; mma_async whe
 [[choose]]
 kernel = ["tf32_split", "tf32_split_128", "tf32_64", "tf32_64_beside", "tf32"]
 when = "real_bytes == 4"
-least = "3930000 + 244 * CYCLES + 114000 * WAITS + 6200 * WRITES"
+least = "4080000 + 269 * CYCLES + 97400 * WAITS + 5870 * WRITES"
 because = "As of two bytes: k split where C has few tiles, 64 columns to fill one wave, 128 for many."
 
 [[choose]]
