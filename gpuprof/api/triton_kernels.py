@@ -89,11 +89,13 @@ def triton_request(functions: Sequence[Any], grid: LaunchValue, given: GivenCall
             absent[name] = None
         else:
             arguments[name] = value.base if _is_descriptor(value) else value
+    options = {name: value for name, value in said.items() if name in _OPTIONS}
     for function in found:
-        _check_names(function, {**args, **constants})
+        # An option may be a parameter too.
+        own = options.keys() & {*function.constants}
+        _check_names(function, {**args, **constants, **dict.fromkeys(own)})
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
     read = of_function(given.read(first.name, in_order))
-    options = {name: value for name, value in said.items() if name in _OPTIONS}
     # Heuristics and grids ask what an output is, and whether it is there.
     outputs = {
         name: np.empty(tuple(map(int, one.shape)), numpy_dtype(one.dtype))

@@ -156,8 +156,9 @@ def test_an_option_may_be_a_parameter_too():
     def scaled(out, x, n, scale, BLOCK, num_warps):
         """As `num_stages` is in the softmax of Triton's tutorials."""
 
-    run = profiled(JITFunction(scaled, "BLOCK", "num_warps"), constexprs={"BLOCK": 256, "num_warps": 2})
-    assert [(case.ok, case.block[0], case.params["num_warps"]) for case in run.cases] == [(True, 64, 2)]
+    for given in ({"constexprs": {"BLOCK": 256, "num_warps": 2}}, {"num_warps": 2}):
+        run = profiled(JITFunction(scaled, "BLOCK", "num_warps"), **given)
+        assert [(case.ok, case.block[0], case.params["num_warps"]) for case in run.cases] == [(True, 64, 2)]
 
 
 @pytest.mark.parametrize(
