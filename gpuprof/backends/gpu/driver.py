@@ -46,7 +46,7 @@ def driver() -> Any:
     except (RuntimeError, OSError) as error:
         raise BackendUnavailable(
             "No NVIDIA driver is installed here (libcuda.so.1 is missing).",
-            fix="Without a GPU kernels are executed on the CPU: --device sim.",
+            fix="Kernels can be executed on the CPU instead: --device sim. Rates and times take a GPU.",
         ) from error
     if status != bindings.CUresult.CUDA_SUCCESS:
         raise BackendUnavailable(f"The NVIDIA driver cannot be used: {status.name}.")
