@@ -118,6 +118,16 @@ def test_attention_by_size_lets_blocks_go_on(size, chosen):
     assert (measurement.outcome, measurement.chosen) == ("ok", chosen), measurement.reason
 
 
+def test_blocks_that_do_one_thing_or_another_are_sampled_as_both():
+    """192 pieces of work for 132 blocks: a sample of a few tells how many go on to a second one."""
+    kernel = next(kernel for kernel in ladder("attention") if kernel.id == "overlap_persistent_128")
+    measurement = measure(kernel, (1, 24, 1024, 64))
+    assert (measurement.outcome, measurement.grid[0]) == ("ok", 132), measurement.reason
+    stored = measurement.counters["global_store_useful_bytes"]
+    assert stored.sampled_blocks < stored.total_blocks
+    assert stored.value == 24 * 1024 * 64 * 2
+
+
 def test_blocks_that_add_up_by_atomics_are_all_counted():
     """Of this many blocks a few run where each is by itself; here the last one needs what all have done."""
     kernel = next(kernel for kernel in ladder("reduce") if kernel.id == "last_block")

@@ -299,6 +299,8 @@ class SimBackend(Backend):
         if sampled and not passed:
             check_verdict(proof.verification, found)
         elif sampled:
+            if finer := _finer(problem, found, samples):
+                return self._run(case, compiled, finer, once=once)
             check_coverage(problem, found)
         elif passed:
             check_other_orders(found, self.references_of(problem))
@@ -324,6 +326,8 @@ class SimBackend(Backend):
                 with suppress(NotConclusive):
                     return self._count_slices(case, compiled, blocks, verified=True)
             found = self._execute(case, compiled, samples)
+            if finer := _finer(case.problem, found, samples):
+                found = self._execute(case, compiled, finer)
             quick = self._options.sim_blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if not (found.caveat and quick):
                 return found
@@ -400,3 +404,9 @@ class SimBackend(Backend):
     def samples(self, case: ConfiguredCase) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all; raises as `sample_of` does."""
         return [sample_of(case.problem, one, self._options.sim_blocks) for one in case.launches]
+
+
+def _finer(problem: Problem, found: ExecutedCase, samples: Samples) -> Samples:
+    """What stands for the grid where blocks are of two kinds that `samples` mistake; empty otherwise."""
+    kinds = of_two_kinds(problem, found.buffers, found.result)
+    return [kinds[0]] if kinds and kinds[0] not in samples else []
