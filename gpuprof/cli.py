@@ -287,7 +287,7 @@ def _run() -> int:
     try:
         _refuse_empty(sys.argv[1:])
         _refuse_spaces(sys.argv[1:])
-        _refuse_second_lists(sys.argv[1:])
+        _refuse_second_values(sys.argv[1:])
         timeline.begin()
         with timeline.span("command"):
             return int(_command()(standalone_mode=False, terminal_width=_help_width()) or ExitCode.OK)
@@ -347,15 +347,15 @@ def _refuse_spaces(arguments: list[str]) -> None:
             raise InputError(f"{option} takes one list, without spaces: {sizes[1]} follows it.", fix=fix)
 
 
-def _refuse_second_lists(arguments: list[str]) -> None:
+def _refuse_second_values(arguments: list[str]) -> None:
     """Refuse `--sizes 128 --sizes 4096`, of which the last alone would count."""
-    for option in ("--sizes", "--block"):
+    for option in ("--sizes", "--block", "--dtype"):
         given = [after for before, after in pairwise(arguments) if before == option]
         given += [text.partition("=")[2] for text in arguments if text.startswith(f"{option}=")]
         if len(given) > 1:
-            raise InputError(
-                f"{option} is given {len(given)} times.", fix=f"Write one list: {option} {','.join(given)}."
-            )
+            one_list = f"Write one list: {option} {','.join(given)}."
+            fix = "A run has one type: run it for each." if option == "--dtype" else one_list
+            raise InputError(f"{option} is given {len(given)} times.", fix=fix)
 
 
 #: Columns of what the list of commands says of one.

@@ -116,6 +116,7 @@ def test_terminal_without_the_characters_is_no_error(tmp_path):
         (["run", "mine.cu", "--sizes", "128", "4096", *NONE], "Write --sizes 128,4096."),
         (["transpose", "--block", "8x8", "16x16", *NONE], "Write --block 8x8,16x16."),
         (["transpose", "--sizes", "128", *NONE, "--sizes=256"], "Write one list: --sizes 128,256."),
+        (["transpose", "--dtype", "f32", *NONE, "--dtype=f64"], "A run has one type: run it for each."),
         (["transpose", "--ncu", "--ncu-path", "/no/ncu", *NONE], "/no/ncu is not a program"),
         (["transpose", "-o", "-", *NONE], "- stands for standard output"),
         (["transpose", "--json", "-", "--html", "-", *NONE], "cannot both go to standard output"),
