@@ -25,9 +25,12 @@ shape_of = "overlap_persistent"
 title = "Tiles of 128 keys"
 idea = "For short sequences, of which tiles of 128 keys leave over less."
 after = "overlap_persistent"
-change = "Fewer keys a tile, and one more of them on its way."
+change = "Fewer keys a tile, and one more of them on its way: together they take less room, shared_bytes fall."
 bottleneck = "Beginning and end of what few tiles there are."
 parameters = { BN = 128, STAGES = 4 }
+
+[variants.moves]
+shared_bytes = "falls"
 
 [[variants]]
 id = "overlap_persistent_192x128"
@@ -36,9 +39,12 @@ shape_of = "overlap_persistent"
 title = "Three warpgroups that multiply"
 idea = "For heads of 64, as overlap_skip_192x128."
 after = "overlap_persistent"
-change = "More threads, fewer keys a tile."
+change = "More threads, fewer keys a tile: block_threads rise."
 bottleneck = "Exponentials, as there."
 parameters = { BM = 192, BN = 128, STAGES = 4 }
+
+[variants.moves]
+block_threads = "rises"
 
 [tensor_maps.Q_map]
 array = "Q"
